@@ -5,6 +5,7 @@ const { prediction, wallAndCpu } = require('./evidence')
 const { ruleOut, weighCauses, ruleOutCauses, hasRoom } = require('./semi-space-starvation-causes')
 const { showEvidence } = require('./semi-space-starvation-evidence')
 const { formatBytes, formatNumber, formatRatio } = require('../text/format')
+const { comfortableOldBytes, fittingOldBytes } = require('../v8/fitting-sizes')
 const { newSpaceBytes, youngGenerationBytes } = require('../v8/heap-sizing')
 const { predictYoungGeneration, SEMI_SPACE_CHOICES } = require('../v8/young-generation')
 const { nodeFlagChange } = require('../fixes/node-flag')
@@ -39,6 +40,9 @@ module.exports = defineDiagnosis({
     'liveHeapShareRatio',
     'rssBytes',
     'containerShareBytes',
+    'containerHeaps',
+    'besideHeapBytes',
+    'besideHeapPeakBytes',
     'cpuTimeRatio',
     'cpuThrottledRatio',
     'externalMajorsPerSecond',
@@ -146,7 +150,11 @@ module.exports = defineDiagnosis({
         ordinaryMajorPauseRatio,
         gcPauseRatio: gcPauseRatio ?? wallRatio,
         rssBytes,
-        shareBytes: signals.containerShareBytes
+        shareBytes: signals.containerShareBytes,
+        heapLimitBytes: signals.heapSizeLimitBytes,
+        heaps: signals.containerHeaps ?? 1,
+        liveBytes: signals.liveHeapBytes,
+        besideBytes: Math.max(signals.besideHeapBytes ?? 0, signals.besideHeapPeakBytes ?? 0)
       },
       evidence: showEvidence(signals, limits, target, causes),
       impact: `Requests wait during GC pauses, which take ${formatRatio(wallRatio)} of wall ` +
@@ -174,13 +182,18 @@ module.exports = defineDiagnosis({
     const savedRatio = now.scavengePauseRatio + now.ordinaryMajorPauseRatio - choice.gcPauseRatio
     const megabytes = choice.semiSpaceBytes / MIB
     const addedBytes = choice.semiSpaceBytes - now.semiSpaceBytes
+    const oldMib = chooseOldMib(finding, choice.semiSpaceBytes)
     return [
       ...(outlive ? [USE_LESS] : []),
       {
-        title: outlive
+        title: (outlive
           ? `Try semi-spaces of up to ${megabytes} MiB`
-          : `Let semi-spaces grow to ${megabytes} MiB`,
-        change: nodeFlagChange(target, { '--max-semi-space-size': megabytes }),
+          : `Let semi-spaces grow to ${megabytes} MiB`) +
+          (oldMib === null ? '' : `, and the old space to ${oldMib} MiB`),
+        change: nodeFlagChange(target, {
+          '--max-semi-space-size': megabytes,
+          ...(oldMib !== null && { '--max-old-space-size': oldMib })
+        }),
         predicted: [
           // No scavenge has counted what V8 allocates in the old space.
           ...(pretenures
@@ -197,9 +210,12 @@ module.exports = defineDiagnosis({
             ? []
             : [prediction('rssBytes', rssBytes, rssBytes + choice.extraBytes)])
         ],
-        risk: `The new space may commit up to ${formatBytes(newSpaceBytes(addedBytes))} more, ` +
-          `and the heap size limit rises by ${formatBytes(youngGenerationBytes(addedBytes))}. ` +
-          'The old generation does not change. ' +
+        risk: `The new space may commit up to ${formatBytes(newSpaceBytes(addedBytes))} more` +
+          (oldMib === null
+            ? `, and the heap size limit rises by ${formatBytes(youngGenerationBytes(addedBytes))}` +
+              '. The old generation does not change. '
+            : '. With the present old space, the heap would not fit the container: use this size ' +
+              'instead of that of another fix. ') +
           (outlive
             ? 'It saves nothing if the objects in use at the same time fill it, too: memwatch ' +
               'compare measures it.'
@@ -226,12 +242,31 @@ const USE_LESS = Object.freeze({
   risk: 'Fewer concurrent requests may wait longer, although each takes less CPU time.'
 })
 
+/**
+ * Size of the old space beside a larger new space, so that the only heap of a container fits it.
+ * @param {Finding} finding
+ * @param {number} semiSpaceBytes of the fix
+ * @returns {number | null} MiB; null if the heap fits, or if its live objects need more room
+ */
+function chooseOldMib (finding, semiSpaceBytes) {
+  const { shareBytes: limitBytes, besideBytes, heapLimitBytes, heaps, liveBytes } = finding
+  if (limitBytes === null || heaps > 1) return null
+  const youngBytes = youngGenerationBytes(semiSpaceBytes)
+  const presentBytes = heapLimitBytes - youngGenerationBytes(finding.semiSpaceBytes)
+  if (presentBytes + youngBytes + besideBytes <= limitBytes) return null
+  const oldBytes = fittingOldBytes({ limitBytes, besideBytes, youngBytes })
+  return oldBytes < comfortableOldBytes(liveBytes ?? 0) || oldBytes >= presentBytes || oldBytes <= 0
+    ? null
+    : oldBytes / MIB
+}
+
 /** @typedef {typeof module.exports.limits} Limits */
 /** @typedef {Parameters<typeof module.exports.judge>[0]} Signals */
 /**
  * @typedef {Record<'semiSpaceBytes' | 'majorsPerSecond' | 'scavengesPerSecond' |
- *   'scavengePauseRatio' | 'ordinaryMajorPauseRatio' | 'gcPauseRatio', number> &
- *   Record<'rssBytes' | 'shareBytes', number | null> & { pretenures: boolean, outlive: boolean }}
- *   Finding pretenures: V8 allocates in the old space; outlive: objects may outlive a larger new
- *   space, too
+ *   'scavengePauseRatio' | 'ordinaryMajorPauseRatio' | 'gcPauseRatio' | 'heapLimitBytes' |
+ *   'heaps' | 'besideBytes', number> & Record<'rssBytes' | 'shareBytes' | 'liveBytes', number | null> &
+ *   { pretenures: boolean, outlive: boolean }} Finding pretenures: V8 allocates in the old space;
+ *   outlive: objects may outlive a larger new space, too; heaps: heaps in the container;
+ *   besideBytes: memory outside the heap at the busiest moment of the last day
  */

@@ -692,6 +692,22 @@ describe('semi-space-starvation', () => {
       expect(texts.includes('began with an upgrade')).toBe(mentions)
     }
   )
+  it.each([
+    ['that the container holds', { heapLimitMib: 259 }, null],
+    ['that the container holds only with smaller semi-spaces', { heapLimitMib: 420 }, 272],
+    ['larger than the container', { heapLimitMib: 4099 }, 272],
+    ['whose live objects need more', { heapLimitMib: 4099, liveMib: 300 }, null]
+  ])('sets the old space beside the new one for a heap %s', (_, heap, oldMib) => {
+    const { verdict } = watch({
+      seconds: 30,
+      at: () => ({ ...starving, rssMib: 120, ...heap }),
+      helloChanges: { execArgv: ['--max-semi-space-size=1'] }
+    })
+    const [{ change, title, risk }] = verdict('semi-space-starvation').fix
+    const old = /--max-old-space-size=(\d+)/.exec(change.flag ?? '')
+    expect([old && Number(old[1]), title.includes('old space'), risk.includes('instead of')])
+      .toEqual([oldMib, oldMib !== null, oldMib !== null])
+  })
   it('keeps existing NODE_OPTIONS', () => {
     const nodeOptions = ['--enable-source-maps', '--require', '/x/node_modules/memwatch/index.js']
     const { primary } = watch({ seconds: 30, at: () => starving, helloChanges: { nodeOptions } })
