@@ -265,7 +265,8 @@ function chooseOldMib (finding, semiSpaceBytes) {
 /**
  * @typedef {Record<'semiSpaceBytes' | 'majorsPerSecond' | 'scavengesPerSecond' |
  *   'scavengePauseRatio' | 'ordinaryMajorPauseRatio' | 'gcPauseRatio' | 'heapLimitBytes' |
- *   'heaps' | 'besideBytes', number> & Record<'rssBytes' | 'shareBytes' | 'liveBytes', number | null> &
+ *   'heaps' | 'besideBytes', number> &
+ *   Record<'rssBytes' | 'shareBytes' | 'liveBytes', number | null> &
  *   { pretenures: boolean, outlive: boolean }} Finding pretenures: V8 allocates in the old space;
  *   outlive: objects may outlive a larger new space, too; heaps: heaps in the container;
  *   besideBytes: memory outside the heap at the busiest moment of the last day
