@@ -157,11 +157,12 @@ const semiSpaceFlag = ({ semiMib }) => semiMib !== null && { '--max-semi-space-s
  */
 function limitHeap (finding, target, sizes) {
   const { liveBytes: live, rssBytes, heapLimitBytes } = finding
-  const { megabytes, youngBytes } = sizes
+  const { megabytes, semiMib, youngBytes } = sizes
   const highest = finding.besideBytes + (megabytes * MIB + youngBytes) * finding.ownHeaps
-  const each = finding.ownHeaps > 1 ? 'each heap of this process' : 'the heap'
+  const each = finding.ownHeaps > 1 ? ' of each heap of this process' : ''
   return {
-    title: `Keep ${each} below ${megabytes} MiB`,
+    title: `Limit the old space${each} to ${megabytes} MiB` +
+      (semiMib === null ? '' : `, and semi-spaces to ${semiMib} MiB`),
     change: nodeFlagChange(target, {
       '--max-old-space-size': megabytes, ...semiSpaceFlag(sizes)
     }),

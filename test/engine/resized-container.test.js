@@ -82,7 +82,7 @@ describe('a container that is resized in place', () => {
         'limit that it chose at the start.'
     )
     expect(fix.map(({ title }) => title)).toEqual(
-      expect.arrayContaining([expect.stringMatching(/^Restart/), expect.stringMatching(/^Keep/)])
+      expect.arrayContaining([expect.stringMatching(/^Restart/), expect.stringMatching(/^Limit/)])
     )
   })
   it.each([

@@ -290,7 +290,7 @@ describe('the fix of a process that shares a container', () => {
     const bytes = defined(memoryLimitBytes)
     const oldMib = Number(/--max-old-space-size=(\d+)/.exec(String(flags.flag))?.[1])
     expect(first.title)
-      .toBe(`Request ${bytes / MIB} MiB of memory, and keep the heap below ${oldMib} MiB`)
+      .toBe(`Request ${bytes / MIB} MiB of memory, and limit the old space to ${oldMib} MiB`)
     expect(oldMib).toBeGreaterThan(400 / 0.75)
     // The shared pages of 45 MiB, and 25 MiB in each process, are outside the heaps.
     expect(3 * (oldMib + 25) + 45).toBeLessThanOrEqual(bytes / MIB)
@@ -323,7 +323,7 @@ describe('the fix of a process that shares a container', () => {
       othersBesideBytes: 50 * MIB,
       semiSpaceBytes: 16 * MIB
     }
-    expect(fix(finding, hello(), limits)[0].title).toMatch(/^Keep the heap below/)
+    expect(fix(finding, hello(), limits)[0].title).toMatch(/^Limit the old space to/)
   })
   it('does not raise a heap limit that fits the share of its process', () => {
     const fix = fixOf(0, [400, 10, 10, 10])

@@ -40,7 +40,7 @@ itInGroup('a cluster in a container is judged as a whole: one heap fits, five do
         state: 'suspected',
         fix: expect.arrayContaining([
           expect.objectContaining({
-            title: expect.stringMatching(/^Keep the heap below \d+ MiB$/)
+            title: expect.stringMatching(/^Limit the old space to \d+ MiB/)
           })
         ])
       })
