@@ -10,13 +10,14 @@ const { newSpaceBytes } = require('../v8/heap-sizing')
 /** @typedef {ReturnType<typeof weighCauses>} Causes */
 
 /**
- * Is the new space permanently small, observed long enough, with room in the old space?
+ * Has the new space its final size, and was it observed long enough, with room in the old space? A
+ * large one counts only if GC takes much of the time.
  * @param {Signals} signals
  * @param {Limits} limits
  */
 function ruleOut (signals, limits) {
   const { semiSpaceMaxBytes: most, semiSpaceCapacityBytes: now, recentGcs } = signals
-  if (most >= limits.semiSpaceMaxBytes) return ruleOutLarge(signals, limits)
+  if (isLarge(signals, limits)) return ruleOutLarge(signals, limits)
   if (now < limits.grownShareRatio * most) {
     return ok(`the semi-space has ${formatBytes(now)} and may still grow to ` +
       formatBytes(most))
@@ -24,6 +25,14 @@ function ruleOut (signals, limits) {
   if (recentGcs < limits.recentGcs) {
     return unknown(`only ${formatNumber(recentGcs)} GCs lately: too few for a rate`)
   }
+  return ruleOutFull(signals, limits)
+}
+
+/**
+ * @param {Signals} signals
+ * @param {Limits} limits
+ */
+function ruleOutFull (signals, limits) {
   const filled = signals.liveHeapShareRatio ?? 0
   if (filled <= limits.liveHeapShareRatio) return null
   return ok(`the live heap fills ${formatRatio(filled)} of its limit: major GCs run because the ` +
@@ -31,23 +40,33 @@ function ruleOut (signals, limits) {
 }
 
 /**
- * Rules out starvation for a large new space. The verdict is `unknown` if GC still costs much.
+ * @param {Signals} signals
+ * @param {Limits} limits
+ */
+const isLarge = ({ semiSpaceMaxBytes: most }, limits) => most >= limits.semiSpaceMaxBytes
+
+/**
+ * Rules out starvation for a large new space, unless GC takes much of the time, most of it
+ * scavenges.
  * @param {Signals} signals
  * @param {Limits} limits
  */
 function ruleOutLarge (signals, limits) {
-  const most = formatBytes(signals.semiSpaceMaxBytes)
-  const large = `a semi-space may grow to ${most}, which is not small`
+  const large = `a semi-space may grow to ${formatBytes(signals.semiSpaceMaxBytes)}, which is ` +
+    'not small'
   const { wallRatio, cpuRatio } = weighCauses(signals, limits)
   const isSettled = signals.recentGcs >= limits.recentGcs &&
     signals.gcWindowSeconds >= limits.gcWindowSeconds
   if (!isSettled || cpuRatio < limits.unexplainedRatio) return ok(large)
-  return unknown(
-    `GC of young objects takes ${wallAndCpu(signals, wallRatio, cpuRatio)}, though ${large}. ` +
-      'Less data in use at the same time may help: fewer concurrent requests, streams, smaller ' +
-      'pages',
-    { openUntil: 'cause' }
-  )
+  if (signals.scavengeCpuRatio < signals.ordinaryMajorCpuRatio) {
+    return unknown(
+      `GC takes ${wallAndCpu(signals, wallRatio, cpuRatio)}, most of it major GCs, though ` +
+        `${large}. Less data in use at the same time may help: fewer concurrent requests, ` +
+        'streams, smaller pages',
+      { openUntil: 'cause' }
+    )
+  }
+  return ruleOutFull(signals, limits)
 }
 
 /**
@@ -85,9 +104,10 @@ function weighCauses (signals, limits) {
   const outlive = areUnexplained && scavengesTooOften &&
     (signals.liveHeapBytes ?? 0) > limits.semiSpaceMaxBytes
   return {
+    isLarge: isLarge(signals, limits),
     isPromotion,
-    pretenures,
-    outlive,
+    pretenures: pretenures && !isLarge(signals, limits),
+    outlive: outlive || isLarge(signals, limits),
     promotesTooEarly: isPromotion && areFrequent,
     scavengesTooOften,
     wallRatio: signals.scavengePauseRatio + signals.ordinaryMajorPauseRatio,
@@ -102,6 +122,7 @@ function weighCauses (signals, limits) {
  * @param {Causes} causes
  */
 function ruleOutCauses (signals, limits, causes) {
+  if (causes.isLarge) return null
   const { isPromotion, pretenures, promotesTooEarly, scavengesTooOften } = causes
   const { wallRatio, cpuRatio } = causes
   const majors = formatNumber(signals.ordinaryMajorsPerSecond)

@@ -26,11 +26,13 @@ function showEvidence (signals, limits, target, causes) {
   const allowed = semiSpaceMax(target, signals.heapSizeLimitBytes)
   const isChosenByV8 = allowed?.origin !== 'flag' && allowed?.origin !== 'resource-limits'
   const live = formatBytes(signals.liveHeapBytes ?? 0)
+  const why = allowed?.because ?? ''
   return listEvidence(
-    evidence('semiSpaceMaxBytes', most, limits.semiSpaceMaxBytes, (value, limit) =>
-      `A semi-space may hold at most ${value}, less than ${limit}: ${allowed?.because ?? ''}.`),
+    evidence('semiSpaceMaxBytes', most, limits.semiSpaceMaxBytes, (value, limit) => causes.isLarge
+      ? `A semi-space may hold ${value}, which is not small: ${why}.`
+      : `A semi-space may hold at most ${value}, less than ${limit}: ${why}.`),
     evidence('semiSpaceCapacityBytes', now, most, value =>
-      `The semi-space has ${value} and cannot grow further.`),
+      `The semi-space has ${value}${now < most ? '.' : ' and cannot grow further.'}`),
     evidence('scavengesPerSecond', scavengesPerSecond, limits.scavengesPerCpuSecond, value =>
       `${value} scavenges, ${formatRatio(signals.scavengePauseRatio)} of wall time.`),
     pretenures || outlive

@@ -26,6 +26,20 @@ function utilization (window, seconds) {
   return active && total > 0 ? active.increase / total : null
 }
 
+/** Every app loads and compiles code at first, which blocks the loop for seconds. */
+const LOAD_SECONDS = 10
+/** Least time after them from which their delays no longer count. */
+const LEAST_LATER_SECONDS = 5
+
+/**
+ * Window of delays: the last seconds, later without the first ones of the process.
+ * @param {Window} window
+ */
+function delaySeconds ({ nowSeconds }) {
+  const seconds = nowSeconds - LOAD_SECONDS
+  return seconds >= LEAST_LATER_SECONDS ? Math.min(RATE_SECONDS, seconds) : RATE_SECONDS
+}
+
 /**
  * Least number of readings per second of a frame whose mean counts. The agent reads the delay 20
  * times a second while the loop is busy, and hardly while it is idle.
@@ -45,7 +59,7 @@ const LEAST_BLOCK_SECONDS = 0.01
  *   block that the first frame reports may have ended before the window
  */
 const waitsOf = window => window.once('waits', () => {
-  const { times, values: longest } = window.points('longestDelaySeconds', RATE_SECONDS)
+  const { times, values: longest } = window.points('longestDelaySeconds', delaySeconds(window))
   const last = times.length - 1
   const waits = longest.map((seconds, i) => i === 0 ? 0 : seconds ** 2 / 2)
   if (longest.some(seconds => seconds >= LEAST_BLOCK_SECONDS)) {
@@ -103,7 +117,7 @@ function expectedWaitOutsideMajors (window) {
 function sumAt (window, tracks, moments) {
   const sums = Array.from(moments, () => 0)
   for (const track of tracks) {
-    const { times, values } = window.points(track, RATE_SECONDS)
+    const { times, values } = window.points(track, delaySeconds(window))
     let at = 0
     for (let i = 0; i < sums.length; i++) {
       while (times[at + 1] <= moments[i]) at++
@@ -118,7 +132,7 @@ function sumAt (window, tracks, moments) {
  * @param {number} feltSeconds shorter delays do not count
  */
 function blockedFrames (window, feltSeconds) {
-  const { values } = window.points('longestDelaySeconds', RATE_SECONDS)
+  const { values } = window.points('longestDelaySeconds', delaySeconds(window))
   return values.length > 0
     ? values.filter(value => value > feltSeconds).length / values.length
     : null
@@ -136,7 +150,7 @@ function fewest (window, track) {
 
 /** @param {Window} window */
 function longestDelay (window) {
-  const { values } = window.points('longestDelaySeconds', RATE_SECONDS)
+  const { values } = window.points('longestDelaySeconds', delaySeconds(window))
   return values.length > 0 ? Math.max(...values) : null
 }
 
@@ -212,7 +226,8 @@ module.exports = {
   loopWindowSeconds: /** @type {Signal} */ ({
     unit: 'seconds',
     help: 'Length of the window of these delays, which is shorter for a young process.',
-    compute: window => window.increase('eventLoopActiveSeconds')?.overSeconds ?? null
+    compute: window =>
+      window.increase('eventLoopActiveSeconds', delaySeconds(window))?.overSeconds ?? null
   }),
   serversListening: /** @type {Signal} */ ({
     unit: 'count',

@@ -52,7 +52,7 @@ it('after an attach 98 % of the findings of a preloaded agent are confirmed in t
     if (!attached.has(baseline[name].expected)) missed.push(name)
   }
   expect(found).toBeGreaterThan(20)
-  expect(missed.length).toBeLessThanOrEqual(0.02 * found)
+  expect(missed.length).toBeLessThanOrEqual(Math.round(0.02 * found))
 })
 
 it('a finding of native memory names the loaded addons, one of the heap does not', async () => {

@@ -786,16 +786,29 @@ describe('semi-space-starvation', () => {
     expect(verdict('semi-space-starvation')).toMatchObject({ state: 'confirmed', isHeld: true })
   })
 
-  it('does not call an app healthy whose GCs cost much in spite of a large new space', () => {
-    const withScavenges = (/** @type {number} */ scavengeSeconds) =>
-      watch({
+  it.each([
+    ['little', { scavengeSeconds: 0.1 }, 'ok', []],
+    ['much', { scavengeSeconds: 0.4 }, 'suspected', ['USE_LESS', '--max-semi-space-size=64']],
+    ['much, without room for a larger one', { scavengeSeconds: 0.4, rssMib: 420 }, 'suspected',
+      ['USE_LESS']],
+    ['much, with semi-spaces of 64 MiB', { scavengeSeconds: 0.4, semiMib: 64 }, 'suspected',
+      ['USE_LESS']],
+    ['much, in a heap near its limit',
+      { scavengeSeconds: 0.4, liveMib: 290, majors: 0.3, majorSeconds: 0.01 }, 'ok', []],
+    ['much, most of it major GCs', { scavengeSeconds: 0.1, majors: 9, majorSeconds: 0.2 },
+      'unknown', []]
+  ])('with a large new space, and GCs that take %s of the time (%j), is %s',
+    (_, changes, state, fixes) => {
+      const now = { scavenges: 20, majors: 0, semiMib: 16, heapLimitMib: 304, ...changes }
+      const { verdict } = watch({
         seconds: 60,
-        at: () => ({ scavenges: 20, scavengeSeconds, majors: 0, semiMib: 16, heapLimitMib: 304 }),
-        helloChanges: { execArgv: ['--max-semi-space-size=16'] }
-      }).verdict('semi-space-starvation')
-    expect(withScavenges(0.1)).toMatchObject({ state: 'ok', open: null })
-    expect(withScavenges(0.4)).toMatchObject({ state: 'unknown', open: { until: 'cause' } })
-  })
+        at: () => now,
+        helloChanges: { execArgv: [`--max-semi-space-size=${now.semiMib}`] }
+      })
+      const found = verdict('semi-space-starvation')
+      expect(found.state).toBe(state)
+      expect(found.fix.map(({ change }) => change.flag ?? 'USE_LESS')).toEqual(fixes)
+    })
 })
 
 describe('allocator-fragmentation', () => {
@@ -3224,6 +3237,21 @@ describe('a blocked loop', () => {
           threadCpuUserSeconds: busy * t + 0.6 * Math.floor(t / 12),
           eventLoopActiveSeconds: busy * t + 0.6 * Math.floor(t / 12),
           ...delays(t, t % 12 === 0 ? 0.8 : 0.01),
+          resources: { TCPServerWrap: 1 }
+        }
+      })
+    })
+    expect(verdict('event-loop-blocked').state).toBe(state)
+  })
+  it.each([
+    ['only in the start phase', 12, 'suspected'], ['still after it', 60, 'confirmed']
+  ])('%s (its first %i s) is %s at 36 s', (_, seconds, state) => {
+    const { verdict } = watch({
+      seconds: 36,
+      at: t => ({
+        values: {
+          ...busyLoop(t, 0.9),
+          ...delays(t, t < seconds ? 0.9 : 0.02),
           resources: { TCPServerWrap: 1 }
         }
       })
