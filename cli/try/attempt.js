@@ -90,7 +90,8 @@ function attemptOf ({ before, after }, chosen, kept, { by }) {
 const WORDS = Object.freeze({
   interrupted: 'Interrupted: this is the result so far.',
   nothing_confirmed:
-    'No finding is confirmed, so no fix was tried. memwatch diagnose -v lists every check.',
+    'No finding is confirmed, so no fix was tried. --diagnosis ID tries the fix of a suspected ' +
+      'one, and memwatch diagnose -v lists every check.',
   nothing_to_apply:
     'No fix can be applied from outside the app. Make the change, then measure its effect with ' +
       'memwatch compare.',

@@ -35,7 +35,8 @@ function fromOutside (
   }
   if (flag) {
     return {
-      reason: `${flag} works only on the command line of node, and ${command[0]} is not node`
+      reason: `${flag} must be on the command line of node, as NODE_OPTIONS does not allow it or ` +
+        `the command line sets it already; and ${command[0]} is not node`
     }
   }
   if (!env) {

@@ -103,8 +103,9 @@ module.exports = defineDiagnosis({
       keeps: signals.allocatorAnswerDue === 1 || mayBeInUse,
       severity: hasRoom(signals, signals.allocatorSlackBytes, limits) ? 'info' : 'warning',
       summary: `glibc malloc keeps ${mayBeInUse ? 'up to ' : about}${formatBytes(retained)} that ` +
-        `the app has freed${mayBeInUse ? ', or native code uses a part of it' : ''}: ` +
-        `${formatRatio(retained / rssBytes)} of RSS` + (isReused
+        `the app has freed${mayBeInUse ? ', or native code uses a part of it' : ''}` +
+        // RSS may have fallen since the median.
+        (retained <= rssBytes ? `: ${formatRatio(retained / rssBytes)} of RSS` : '') + (isReused
         ? ', in the median of the last minute. At the moment the app uses all but ' +
           `${formatBytes(now)}.`
         : '.'),

@@ -71,7 +71,7 @@ module.exports = defineDiagnosis({
       summary: `${formatRatio(kept)} of the Buffer pool's slabs of ${formatKibibytes(slab)} stay ` +
         `alive because the app keeps slices of them: ${formatBytes(told)} stay in Buffers` +
         `${grows ? `, and grow by ${formatValue(slope, 'bytesPerSecond')}` : ''}.`,
-      finding: { slabBytes: slab, pinnedBytes, rssBytes },
+      finding: { slabBytes: slab, pinnedBytes, rssBytes, isFillKnown: fill !== null },
       evidence: showEvidence(signals, limits, kept),
       impact: fill === null
         ? `Up to ${formatBytes(kept * floor)} are held by slices that may need only a fraction ` +
@@ -80,8 +80,12 @@ module.exports = defineDiagnosis({
     }
   },
 
-  fix ({ slabBytes, pinnedBytes, rssBytes }, _, limits) {
+  fix ({ slabBytes, pinnedBytes, rssBytes, isFillKnown }, _, limits) {
     const smallerShare = Math.max(0, 1 - SMALL_SLAB_BYTES / slabBytes)
+    // Slices that fill their slabs save nothing.
+    const predicted = (/** @type {number} */ savedBytes) => isFillKnown
+      ? [prediction('rssBytes', rssBytes, rssBytes - limits.releasedShareRatio * savedBytes)]
+      : []
     return [
       {
         title: 'Copy the kept parts',
@@ -91,9 +95,7 @@ module.exports = defineDiagnosis({
             'part.copy(own). Or keep a string (part.toString()). Buffer.from(part) does not ' +
             'help: it uses the same pool.'
         },
-        predicted: [
-          prediction('rssBytes', rssBytes, rssBytes - limits.releasedShareRatio * pinnedBytes)
-        ],
+        predicted: predicted(pinnedBytes),
         risk: 'Each kept part costs a small allocation. Temporary parts need no copy. If the ' +
           'kept parts fill their slabs, this frees nothing.'
       },
@@ -104,11 +106,8 @@ module.exports = defineDiagnosis({
             `${SMALL_SLAB_BYTES} (now ${slabBytes}). A kept slice then keeps at most this much ` +
             'memory alive.'
         },
-        predicted: [
-          prediction('rssBytes', rssBytes,
-            rssBytes - limits.releasedShareRatio * pinnedBytes * smallerShare)
-        ],
-        risk: 'Temporary small Buffers are allocated more often: some CPU. A part of a Buffer ' +
+        predicted: predicted(pinnedBytes * smallerShare),
+        risk: 'If the kept parts fill their slabs, this frees nothing. Temporary small Buffers are allocated more often: some CPU. A part of a Buffer ' +
           'larger than half a slab keeps this whole Buffer alive.'
       }
     ]
@@ -117,7 +116,10 @@ module.exports = defineDiagnosis({
 
 /** @typedef {typeof module.exports.limits} Limits */
 /** @typedef {Parameters<typeof module.exports.judge>[0]} Signals */
-/** @typedef {Record<'slabBytes' | 'pinnedBytes' | 'rssBytes', number>} Finding */
+/**
+ * @typedef {Record<'slabBytes' | 'pinnedBytes' | 'rssBytes', number> & { isFillKnown: boolean }}
+ *   Finding isFillKnown: true if pinnedBytes excludes what the slices use
+ */
 
 /**
  * Share of their slabs that slices fill; null if a count found none of them, or too few.

@@ -29,7 +29,7 @@ function showEvidence (signals, limits, { waiters, waits }) {
       `the longest wait was ${ms(longest)}.`),
     evidence('gcPauseRatio', gc, limits.gcShareRatio * busy, (value, limit) =>
       `GC pauses take ${value} of the time, less than ${limit}, while the loop is busy ` +
-      `${formatRatio(busy)} of the time: GC is not the cause.`),
+      `${formatRatio(busy)} of the time: GC is not the main cause.`),
     evidence('cpuThrottledRatio', throttled ?? 0, limits.throttledRatio, () =>
       throttled === null
         ? 'No CPU quota is known that could throttle it.'

@@ -70,6 +70,8 @@ module.exports = defineDiagnosis({
     busyRatio: 0.15,
     // GC is the explanation if it takes this share of the busy time.
     gcShareRatio: 0.4,
+    // From this share of time on, shorter GC pauses shorten the waits noticeably.
+    noticeableGcRatio: 0.1,
     // Share of throttled quota periods. Only Linux reports how long the thread waited for a CPU.
     // Elsewhere, above this share, the quota may cause all of the delay.
     throttledRatio: 0.1,
@@ -121,6 +123,7 @@ module.exports = defineDiagnosis({
         'of the time.',
       finding: {
         does: waits ? 'waits' : 'computes',
+        gcPauseRatio: signals.gcPauseRatio ?? 0,
         mayBeMarking: mayBeMarking(signals, limits),
         signal: areRare ? 'longBlocksWaitSeconds' : 'expectedWaitSeconds',
         seconds: mean
@@ -135,7 +138,8 @@ module.exports = defineDiagnosis({
     }
   },
 
-  fix ({ does, mayBeMarking, signal, seconds }, target, limits) {
+  /** @returns {import('./define-diagnosis').Fix[]} */
+  fix ({ does, mayBeMarking, gcPauseRatio, signal, seconds }, target, limits) {
     const waits = does === 'waits'
     const capture = `${captureCommand(target, 'cpu_profile')} takes a profile.`
     return [
@@ -159,7 +163,7 @@ module.exports = defineDiagnosis({
         risk: mayBeMarking
           ? 'The live heap is near its limit: give it more room first, as V8 marks it in steps ' +
             'that block the loop as well.'
-          : 'More memory does not help, nor does a larger heap.'
+          : sayMemory(gcPauseRatio, limits.noticeableGcRatio)
       }
     ]
   }
@@ -169,11 +173,21 @@ module.exports = defineDiagnosis({
 /** @typedef {typeof module.exports.limits} Limits */
 /** @typedef {Parameters<typeof module.exports.judge>[0]} Signals */
 /**
- * @typedef {{ does: 'waits' | 'computes', mayBeMarking: boolean, seconds: number,
- *   signal: 'expectedWaitSeconds' | 'longBlocksWaitSeconds' }} Finding does: what the synchronous
- *   code does; seconds: mean wait
+ * @typedef {{ does: 'waits' | 'computes', mayBeMarking: boolean, gcPauseRatio: number,
+ *   seconds: number, signal: 'expectedWaitSeconds' | 'longBlocksWaitSeconds' }} Finding
+ *   does: what the synchronous code does; seconds: mean wait
  */
 /** @typedef {ReturnType<typeof findWaiters>} Waiters */
+
+/**
+ * @param {number} gcPauseRatio
+ * @param {number} noticeableRatio
+ * @returns {string} what more memory would change
+ */
+const sayMemory = (gcPauseRatio, noticeableRatio) => gcPauseRatio < noticeableRatio
+  ? 'More memory does not help, nor does a larger heap.'
+  : `More memory can only shorten the GC pauses, which take ${formatRatio(gcPauseRatio)} of the ` +
+    'time.'
 
 /**
  * @param {Signals} signals

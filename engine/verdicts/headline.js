@@ -4,7 +4,8 @@ const { findCase } = require('./case')
 const { byUrgency } = require('./urgency')
 const { BY_USER, SEVERITIES } = require('../diagnoses/define-diagnosis')
 const { holderText, shortText } = require('../text/suspect-text')
-const { formatSeconds } = require('../text/format')
+const { throttledRatio } = require('../signals/cpu-time')
+const { formatRatio, formatSeconds } = require('../text/format')
 
 /**
  * @typedef {import('./evaluate').Verdict} Verdict
@@ -62,8 +63,28 @@ const workersOf = ({ workers: { count, threads } }) => ({
  * @param {import('../history/target').Target} target
  * @param {readonly MaybeAttached[]} [verdicts] its verdicts, perhaps attached
  */
-const headlineOf = (target, verdicts = findCase(target).verdicts) =>
-  summarize(verdicts, workersOf(target))
+function headlineOf (target, verdicts = findCase(target).verdicts) {
+  const headline = summarize(verdicts, workersOf(target))
+  return headline.state === 'ok'
+    ? { ...headline, text: `${headline.text}${sayThrottled(target)}` }
+    : headline
+}
+
+/**
+ * Share of throttled periods from which on a headline without a finding names the CPU quota: no
+ * check of memory fails, but the app is slow.
+ */
+const THROTTLED_RATIO = 0.25
+
+/** @param {import('../history/target').Target} target */
+function sayThrottled (target) {
+  const window = target.window()
+  const ratio = (window && throttledRatio(window)) ?? 0
+  return ratio < THROTTLED_RATIO
+    ? ''
+    : ` But the CPU quota throttled the process in ${formatRatio(ratio)} of its periods: a higher ` +
+      'CPU limit makes it faster.'
+}
 
 /**
  * @param {readonly MaybeAttached[]} verdicts verdicts; if they come from attachedVerdicts, the

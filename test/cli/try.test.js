@@ -67,7 +67,7 @@ describe('a fix without a change of code', () => {
       'possible on the command line of a node that another program starts',
       { flag: '--x=1' },
       { command: ['npm', 'start'] },
-      /--x=1 works only on the command line of node, and npm is not node/
+      /--x=1 must be on the command line of node, .*; and npm is not node/
     ],
     [
       'a library that is not there',
