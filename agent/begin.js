@@ -1,7 +1,9 @@
 'use strict'
 
-const { clearTimeout, nowMs, setTimeout } = require('./primordials')
+const primordials = require('./primordials')
 const { startGcs, stopGcs } = require('./collect/gc-start')
+
+const { clearTimeout, nowMs, setTimeout } = primordials
 
 /**
  * The agent only counts GCs while the app starts. It loads everything else in pieces after the
@@ -37,6 +39,7 @@ const attempt = work => {
 
 /** Agent from preload to the end of the isolate. */
 class Lifecycle {
+  primordials = primordials // for later copies of that file
   /** @type {State} */
   #state = 'waiting'
   #beganMs = nowMs()
@@ -130,9 +133,11 @@ class Lifecycle {
       try {
         work(exitCode)
       } catch (error) {
-        // After a stack overflow these calls throw as well.
-        attempt(() => this.stop())
-        attempt(() => this.#debug('off: %s', error))
+        // After a stack overflow even attempt() throws.
+        try {
+          attempt(() => this.stop())
+          this.#debug('off: %s', error)
+        } catch {}
       }
     }
   }

@@ -70,7 +70,7 @@ const unrefd = timer => {
   return apply(unref, timer, [])
 }
 
-module.exports = Object.freeze({
+const own = Object.freeze({
   /** Unref'd, as no timer may keep a finished script alive. @type {SetTimer} */
   setTimeout: (work, ms) => unrefd(setTimeout(work, ms)),
   clearTimeout,
@@ -132,3 +132,9 @@ module.exports = Object.freeze({
   readlinkSync: fs.readlinkSync,
   readFileSync: fs.readFileSync
 })
+
+/**
+ * The first copy counts: an app may empty `require.cache`, then fake timers, while the agent loads.
+ * @type {typeof own}
+ */
+module.exports = /** @type {any} */ (global)[Symbol.for('memwatch.agent')]?.primordials ?? own

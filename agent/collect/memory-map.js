@@ -14,10 +14,7 @@ const LEAST_MOVED_BYTES = 2 ** 20
 const SMAPS_EVERY_SECONDS = 120
 /** Share of a core for scans; a slow scan makes the next ones rarer. */
 const MOST_SHARE = 0.0005
-/**
- * The same in the first minutes of a process, in which memory changes most. With the later share,
- * an app of 240 MiB on a busy machine had one scan in its first minute.
- */
+/** The same in the first minutes of a process, in which memory changes most. */
 const EARLY_SHARE = 0.002
 const EARLY_SECONDS = 120
 const RAREST_SECONDS = 600

@@ -93,7 +93,7 @@ class PagemapWindow {
 
   /**
    * Two views of a range, one without its first entry and one without its last: if the views are
-   * equal, all entries are equal. A comparison costs a hundredth of a loop in cold code.
+   * equal, all entries are equal. A loop in cold code costs a hundred times as much.
    * @param {number} start
    * @param {number} bytes
    */

@@ -12,9 +12,8 @@ const { nodeFlagChange } = require('../fixes/node-flag')
 
 const MIB = 2 ** 20
 /**
- * Size to try where 16 MiB are too few for the data in use at the same time. Three apps with 40
- * requests or renderings or 60 batches in flight, at 15 to 29 % of the time in GC, spent 17 to 57 %
- * less time in GC for the same work on Node 18, and 35 to 57 or no % less on Node 24.
+ * Size to try where 16 MiB are too few for the data in use at the same time:
+ * docs/decisions/0090-a-large-new-space-may-be-too-small.md.
  */
 const LARGEST_SEMI_SPACE = 64 * MIB
 

@@ -1,5 +1,6 @@
 'use strict'
 
+const { execFileSync } = require('node:child_process')
 const { ForcedGc, LIMITS } = require('../../agent/forced-gc')
 const { EventLoopDelay } = require('../../agent/collect/delay')
 const { gc, noOwnGc } = require('../../agent/collect/gc')
@@ -295,3 +296,16 @@ describe.each(EACH)('on Node %s, by the %s', (_, counter, node, hooks) => {
     await expect(force(target)).rejects.toThrow('does not know this command')
   }, 30_000)
 })
+
+it.each(NODES)('a full GC is refused where V8 would abort, as its flags are frozen: %s', async node => {
+  const flag = '--freeze-flags-after-init'
+  // Node.js 18 does not know the flag.
+  const isKnown = execFileSync(node, ['--v8-options'], { encoding: 'utf8' }).includes(flag)
+  const code = `
+    const { ForcedGc } = require(${JSON.stringify(require.resolve('../../agent/forced-gc'))})
+    const pauses = { countPending () {}, countOwn () {} }
+    setTimeout(() => console.log(new ForcedGc('often', {}, pauses).run().reason), 200)`
+  const { stdout, code: status } = await spawnBounded(node, [...(isKnown ? [flag] : []), '-e', code])
+    .ended
+  expect([stdout, status]).toEqual([isKnown ? 'not_supported\n' : 'undefined\n', 0])
+}, 30_000)

@@ -338,6 +338,17 @@ const situations = [
       20
     )
   },
+  {
+    name: 'fake timers after an emptied require.cache',
+    code: `
+      for (const file of Object.keys(require.cache)) delete require.cache[file]
+      const timers = require('timers')
+      const real = { ...timers }
+      let faked = 0
+      const names = ['setTimeout', 'setInterval', 'setImmediate']
+      for (const name of names) timers[name] = (...given) => (faked++, real[name](...given))
+      real.setTimeout(() => { console.log(faked) }, 600)`
+  },
   { name: 'JSON that throws', code: `JSON.parse = JSON.stringify = ${THROWS}; ${LIVE}` },
   { name: 'JSON that throws, later', code: later(`JSON.parse = JSON.stringify = ${THROWS}`) },
   {
