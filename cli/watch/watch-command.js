@@ -9,6 +9,7 @@ const { splitNodeOptions } = require('@memwatch/agent/protocol/node-options')
 const { withoutSnapshot } = require('@memwatch/exporter/deaths/advise')
 const { explainExit } = require('@memwatch/exporter/deaths/explain-exit')
 const { judgedTarget } = require('@memwatch/exporter/expose/targets')
+const { isInForeground } = require('./foreground')
 const { Leftovers } = require('./leftovers')
 const { makeTemporaryFolder } = require('../program/temporary-folder')
 const { UnheardProcess } = require('./unheard-process')
@@ -259,7 +260,7 @@ class SignalRelay {
       const relay = () => {
         this.#onSignal()
         // A terminal sends Ctrl-C to the child as well, so passing it on would send it twice.
-        if (signal !== 'SIGINT' || !process.stdin.isTTY) this.child?.kill(signal)
+        if (signal !== 'SIGINT' || !isInForeground()) this.child?.kill(signal)
       }
       this.#relays.set(signal, relay)
       process.on(signal, relay)
