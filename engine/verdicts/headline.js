@@ -65,7 +65,7 @@ const workersOf = ({ workers: { count, threads } }) => ({
  */
 function headlineOf (target, verdicts = findCase(target).verdicts) {
   const headline = summarize(verdicts, workersOf(target))
-  return headline.state === 'ok'
+  return headline.severity === null
     ? { ...headline, text: `${headline.text}${sayThrottled(target)}` }
     : headline
 }
@@ -82,7 +82,7 @@ function sayThrottled (target) {
   const ratio = (window && throttledRatio(window)) ?? 0
   return ratio < THROTTLED_RATIO
     ? ''
-    : ` But the CPU quota throttled the process in ${formatRatio(ratio)} of its periods: a higher ` +
+    : ` The CPU quota throttled the process in ${formatRatio(ratio)} of its periods: a higher ` +
       'CPU limit makes it faster.'
 }
 
