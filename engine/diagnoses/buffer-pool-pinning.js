@@ -107,8 +107,9 @@ module.exports = defineDiagnosis({
             'memory alive.'
         },
         predicted: predicted(pinnedBytes * smallerShare),
-        risk: 'If the kept parts fill their slabs, this frees nothing. Temporary small Buffers are allocated more often: some CPU. A part of a Buffer ' +
-          'larger than half a slab keeps this whole Buffer alive.'
+        risk: 'If the kept parts fill their slabs, this frees nothing. Temporary small Buffers ' +
+          'are allocated more often: some CPU. A part of a Buffer larger than half a slab keeps ' +
+          'this whole Buffer alive.'
       }
     ]
   }

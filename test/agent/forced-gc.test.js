@@ -305,7 +305,7 @@ it.each(NODES)('a full GC is refused where V8 would abort, as its flags are froz
     const { ForcedGc } = require(${JSON.stringify(require.resolve('../../agent/forced-gc'))})
     const pauses = { countPending () {}, countOwn () {} }
     setTimeout(() => console.log(new ForcedGc('often', {}, pauses).run().reason), 200)`
-  const { stdout, code: status } = await spawnBounded(node, [...(isKnown ? [flag] : []), '-e', code])
-    .ended
+  const flags = isKnown ? [flag] : []
+  const { stdout, code: status } = await spawnBounded(node, [...flags, '-e', code]).ended
   expect([stdout, status]).toEqual([isKnown ? 'not_supported\n' : 'undefined\n', 0])
 }, 30_000)
