@@ -33,7 +33,7 @@ let gc
 function exposeGc () {
   const found = runInNewContext('typeof gc === "function" ? gc : undefined')
   if (found) return found
-  // V8 aborts the process that sets a flag then.
+  // V8 aborts a process that sets a frozen flag.
   if (process.execArgv.some(flag => /^--freeze.flags/.test(flag))) throw new Error('frozen flags')
   setFlagsFromString('--expose-gc')
   try {

@@ -173,7 +173,8 @@ function limitHeap (finding, target, sizes) {
     // The fix is kept while the app grows, so the number must stay true.
     risk: 'V8 runs GCs earlier and more often. ' + (formatNumber(live) === '0'
       ? 'No major GC has shown the live heap yet.'
-      : `The size was chosen when ${formatBytes(live)} of objects were live.`) + sayWhomItFits(finding, sizes)
+      : `The size was chosen when ${formatBytes(live)} of objects were live.`) +
+      sayWhomItFits(finding, sizes)
   }
 }
 

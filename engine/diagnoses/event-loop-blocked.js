@@ -83,7 +83,8 @@ module.exports = defineDiagnosis({
     // at 0.76 of its limit. The verdict is a guess then.
     markedShareRatio: 0.7,
     markedMajorsPerCpuSecond: 0.3,
-    // Length of the start phase, in which every app loads and compiles code.
+    // Least length of the window of delays. It leaves out the first seconds of the process, when
+    // every app loads and compiles code.
     windowSeconds: 20,
     // If the thread uses a CPU during less than this share of its busy time, it waits inside a
     // call.

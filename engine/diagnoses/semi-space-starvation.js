@@ -181,6 +181,7 @@ module.exports = defineDiagnosis({
     const megabytes = choice.semiSpaceBytes / MIB
     const addedBytes = choice.semiSpaceBytes - now.semiSpaceBytes
     const oldMib = chooseOldMib(finding, choice.semiSpaceBytes)
+    const limitRise = formatBytes(youngGenerationBytes(addedBytes))
     return [
       ...(outlive ? [USE_LESS] : []),
       {
@@ -210,8 +211,7 @@ module.exports = defineDiagnosis({
         ],
         risk: `The new space may commit up to ${formatBytes(newSpaceBytes(addedBytes))} more` +
           (oldMib === null
-            ? `, and the heap size limit rises by ${formatBytes(youngGenerationBytes(addedBytes))}` +
-              '. The old generation does not change. '
+            ? `, and the heap size limit rises by ${limitRise}. The old generation does not change. `
             : '. With the present old space, the heap would not fit the container: use this size ' +
               'instead of that of another fix. ') +
           (outlive

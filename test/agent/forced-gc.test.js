@@ -297,7 +297,7 @@ describe.each(EACH)('on Node %s, by the %s', (_, counter, node, hooks) => {
   }, 30_000)
 })
 
-it.each(NODES)('a full GC is refused where V8 would abort, as its flags are frozen: %s', async node => {
+it.each(NODES)('refuses a full GC where flags are frozen, as V8 would abort: %s', async node => {
   const flag = '--freeze-flags-after-init'
   // Node.js 18 does not know the flag.
   const isKnown = execFileSync(node, ['--v8-options'], { encoding: 'utf8' }).includes(flag)

@@ -3226,7 +3226,9 @@ describe('a blocked loop', () => {
   ])('that comes every twelve seconds and takes %s is judged over minutes', (_, rare, state) => {
     expect(rarely(rare).state).toBe(state)
   })
-  it.each([[0.99, 'ok'], [0.6, 'confirmed']])('is due to events that pile up while GC takes most of the time, if the loop is busy %f of it: %s', (busy, state) => {
+  it.each([
+    [0.99, 'ok'], [0.6, 'confirmed']
+  ])('is due to events that pile up during GC in a loop busy for %f of the time: %s', (busy, state) => {
     const { verdict } = watch({
       seconds: 120,
       at: t => ({

@@ -318,10 +318,10 @@ describe('the headline', () => {
 
 it.each([
   [0.2, [verdict('a', 'ok')], 'Healthy: 1 check ruled out.'],
-  [0.4, [verdict('a', 'ok')], 'Healthy: 1 check ruled out. The CPU quota throttled the process in ' +
-    '40 % of its periods: a higher CPU limit makes it faster.'],
+  [0.4, [verdict('a', 'ok')], 'Healthy: 1 check ruled out. The CPU quota throttled the process ' +
+    'in 40 % of its periods: a higher CPU limit makes it faster.'],
   [0.4, [verdict('a', 'suspected')], 'Suspected: a: a is suspected']
-])('of a process throttled in %f of its periods names that beside no finding (%j)', (share, verdicts, text) => {
+])('beside no finding names the quota (%f of the periods, %j)', (share, verdicts, text) => {
   const target = new Target({ hello: hello(), name: 'api', thread: 'main' })
   for (let t = 1; t <= 70; t++) {
     const values = { cpuPeriods: 10 * t, cpuThrottledPeriods: 10 * share * t }
