@@ -11,6 +11,9 @@ const { NO_PROFILER, startCpuProfile } = require('./profilers')
  */
 const MOST_BYTES = 2 ** 24
 const MOST_SHARE = 0.05
+/** Growth after which it is not read: a blocked event loop delays the end. */
+const MOST_READ_BYTES = 2 ** 26
+const MOST_READ_SHARE = 0.1
 
 /** @returns {() => number} bytes that the process has grown outside the heap and Buffers */
 function measureGrowth () {
@@ -35,8 +38,14 @@ async function * cpuProfile (args, { wait }) {
   const running = startCpuProfile(intervalMicroseconds)
   if (!running) throw new CaptureError('not_supported', NO_PROFILER)
   const grown = measureGrowth()
-  const isOver = () => grown() > Math.min(MOST_BYTES, MOST_SHARE * headroomBytes)
-  const profile = await stopAfter(running, () => waitUnless(wait, seconds, isOver))
+  const isAbove = (/** @type {number} */ bytes, /** @type {number} */ share) =>
+    grown() > Math.min(bytes, share * headroomBytes)
+  const profile = await stopAfter(running, async () => {
+    await waitUnless(wait, seconds, () => isAbove(MOST_BYTES, MOST_SHARE))
+    if (running.drop && isAbove(MOST_READ_BYTES, MOST_READ_SHARE)) {
+      throw new CaptureError('not_supported', 'its call stacks take too much memory to read')
+    }
+  })
   yield { part: 'profile', chunks: textChunks(profile) }
 }
 

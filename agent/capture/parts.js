@@ -1,6 +1,6 @@
 'use strict'
 
-const CHECK_SECONDS = 0.25
+const CHECK_SECONDS = 0.125
 
 /** A failed capture. `reason` is its code on the wire. */
 class CaptureError extends Error {
@@ -23,18 +23,22 @@ class CaptureError extends Error {
 const textChunks = text => [Buffer.from(text)]
 
 /**
- * Stops the profiler in any case: a profiler that is never stopped slows the app down forever.
+ * Stops the profiler in any case: else it slows the app down forever.
  * @template T
- * @param {{ stop: () => T }} running
+ * @param {{ stop: () => T, drop?: () => void }} running is dropped if `work` fails
  * @param {() => Promise<void>} work
  * @returns {Promise<T>} result of `stop`
  */
 async function stopAfter (running, work) {
+  /** @type {'drop' | 'stop'} */
+  let end = running.drop ? 'drop' : 'stop'
+  /** @type {any} */
   let result
   try {
     await work()
+    end = 'stop'
   } finally {
-    result = running.stop()
+    result = running[end]?.()
   }
   return result
 }

@@ -10,7 +10,10 @@ const { debug } = require('../guard')
  * neither need the package v8-profiler-next, which the app must install and compile.
  */
 
-/** @typedef {{ stop: () => string }} Running stop: profile as JSON of the DevTools protocol */
+/**
+ * stop: profile as JSON of the DevTools protocol; drop: ends it unread, where supported
+ * @typedef {{ stop: () => string, drop?: () => void }} Running
+ */
 
 const ADDON = 'v8-profiler-next'
 
@@ -73,6 +76,7 @@ const cpuProfilers = [
   interval => {
     const session = inspect()
     if (!session) return undefined
+    const drop = () => session.end()
     try {
       collect(session)
       session.post('Profiler.enable')
@@ -83,16 +87,16 @@ const cpuProfilers = [
       }
       session.post('Profiler.start')
     } catch (error) {
-      session.end()
+      drop()
       throw error
     }
     return {
+      drop,
       stop () {
         try {
           return stringifyJson(session.post('Profiler.stop').profile)
         } finally {
-          session.post('Profiler.disable')
-          session.end()
+          drop()
         }
       }
     }
@@ -117,11 +121,8 @@ const cpuProfilers = [
 ]
 
 /**
- * @typedef {object} RunningHeap
- * @property {() => string} [read] profile so far; absent where unsupported
- * @property {() => void} [drop] ends the profile without a reading, and so without a full GC;
- *   absent where unsupported
- * @property {() => string} stop
+ * drop: also runs no full GC; read: profile so far, absent where unsupported
+ * @typedef {Running & { read?: () => string }} RunningHeap
  */
 
 /**
@@ -197,8 +198,8 @@ const heapProfilers = [
 ]
 
 /**
- * True if the isolate's sampling heap profiler runs, which all sessions share: the end of a second
- * profile ends the first. Otherwise this reading fails at once, without a GC.
+ * True if a heap profile runs, which would end with a second one: all sessions share the profiler.
+ * Otherwise this reading fails at once, without a GC.
  * @param {Session} session
  */
 function isSampling (session) {
@@ -222,8 +223,7 @@ function collect (session) {
 }
 
 /**
- * An inspector ignores unknown parameters and validates known ones. So it knows this parameter if
- * it rejects an invalid value.
+ * True if the inspector rejects an invalid value: it ignores unknown parameters.
  * @param {Session} session
  */
 function knowsCollected (session) {
@@ -252,7 +252,7 @@ function first (starts, options) {
 }
 
 const NO_PROFILER = `this Node has no inspector, or does not permit it, and ${ADDON} is not ` +
-  'installed where the app runs, or not compiled for it (it does not compile for Node 26)'
+  'installed where the app runs, or not compiled for it'
 
 module.exports = {
   NO_PROFILER,

@@ -85,7 +85,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
       profile()
     `
     )
-    expect({ waited, parts }).toEqual({ waited: 0.5, parts: ['before', 'profile'] })
+    expect({ waited, parts }).toEqual({ waited: 0.25, parts: ['before', 'profile'] })
   })
 
   it.each([[undefined, []], [250, [250]], [1, [250]]])(
@@ -117,11 +117,11 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
   )
 
   it.each([
-    ['ends early in an app with deep call stacks that always differ', 'next', {}, 20, false],
-    ['ends earlier where little memory is left', 'next', { headroomBytes: 2 ** 20 }, 20, false],
-    ['lasts its time in another busy app', '() => () => {}', {}, 2, true]
-  ])('a CPU profile %s', async (_, choose, args, seconds, isWhole) => {
-    const waited = await printed(
+    ['ends early in an app with deep call stacks that always differ', 'next', {}, 20, 'early'],
+    ['is not read where too little memory is left', 'next', { headroomBytes: 2 ** 20 }, 20, 'unread'],
+    ['lasts its time in another busy app', '() => () => {}', {}, 2, 'whole']
+  ])('a CPU profile %s', async (_, choose, args, seconds, expected) => {
+    const { waited, reason } = await printed(
       node,
       `
       const functions = Array.from({ length: 100 }, (_, i) =>
@@ -138,14 +138,55 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
         return new Promise(resolve => setTimeout(resolve, 1000 * seconds))
       }
       ;(async () => {
-        const args = { seconds: ${seconds}, intervalMicroseconds: 250, ...${JSON.stringify(args)} }
-        for await (const { chunks } of cpuProfile(args, { wait })) JSON.parse(String(chunks[0]))
+        const args = { seconds: ${seconds}, ...${JSON.stringify(args)} }
+        let reason
+        try {
+          for await (const { chunks } of cpuProfile(args, { wait })) JSON.parse(String(chunks[0]))
+        } catch (error) {
+          reason = error.reason
+        }
         clearInterval(timer)
-        console.log(waited)
+        console.log(JSON.stringify({ waited, reason }))
       })()
     `
     )
-    expect(waited === seconds).toBe(isWhole)
+    const unread = reason === 'not_supported' && 'unread'
+    expect(unread || (waited === seconds ? 'whole' : 'early')).toBe(expected)
+    if (!unread) expect(reason).toBeUndefined()
+  }, 60_000)
+
+  it('a CPU profile is not read if the app blocked its early end', async () => {
+    const { nodes, reason } = await printed(
+      node,
+      `
+      const functions = Array.from({ length: 100 }, (_, i) =>
+        new Function('choose', 'depth', 'return depth ? choose()(choose, depth - 1) : ' + i))
+      const choose = () => functions[Math.floor(functions.length * Math.random())]
+      const { cpuProfile } = require('../../agent/capture/cpu-profile')
+      const before = process.memoryUsage.rss()
+      const wait = async () => {
+        const end = performance.now() + 20_000
+        while (process.memoryUsage.rss() - before < 2 ** 27 && performance.now() < end) {
+          for (let i = 0; i < 1000; i++) choose()(choose, 200)
+        }
+      }
+      ;(async () => {
+        let reason
+        try {
+          for await (const { part } of cpuProfile({ seconds: 20, intervalMicroseconds: 250 }, { wait })) reason = part
+        } catch (error) {
+          reason = error.reason
+        }
+        // The profiler of the ended profile is free.
+        const running = require('../../agent/capture/profilers').startCpuProfile()
+        const nodes = JSON.parse(running.stop()).nodes.length
+        console.log(JSON.stringify({ reason, nodes }))
+      })()
+    `
+    )
+    expect(reason).toBe('not_supported')
+    expect(nodes).toBeGreaterThan(0)
+    expect(nodes).toBeLessThan(1000)
   }, 60_000)
 
   it('a CPU profile begins with a full GC', async () => {
