@@ -74,8 +74,8 @@ module.exports = defineDiagnosis({
   },
   explains: [],
   // V8 builds a heap snapshot in memory of malloc, several times the size of the heap, and frees
-  // this memory after writing.
-  leftBy: 'heap_snapshot',
+  // this memory after writing. A profile of deep call stacks takes tens of megabytes.
+  leftBy: ['heap_snapshot', 'large_profile'],
   runbook: 'MemwatchAllocatorFragmentation',
 
   /** @returns {import('./define-diagnosis').Judgement<Finding>} */

@@ -70,6 +70,11 @@ const SEVERITIES = Object.freeze(['critical', 'warning', 'info'])
  */
 
 /**
+ * Captures of memwatch that leave memory in malloc. A large profile is one of deep call stacks.
+ * @typedef {'heap_snapshot' | 'large_profile'} LeavesMemory
+ */
+
+/**
  * A judgement without a finding.
  * @typedef {Pick<Judgement, 'state' | 'summary' | 'openUntil' | 'waitSeconds' | 'seconds' |
  *   'keeps' | 'refutes'>} Dismissal
@@ -116,8 +121,8 @@ const SEVERITIES = Object.freeze(['critical', 'warning', 'info'])
  *   an alert
  * @property {'objects' | 'buffers' | 'handles'} [holds] kind of the retained objects, if a heap
  *   snapshot shows their holders: verdicts/holders.js
- * @property {string} [leftBy] kind of capture that may cause the problem: a finding after such a
- *   capture has severity info, and its text says so
+ * @property {readonly LeavesMemory[]} [leftBy] captures that may cause the problem: a finding after
+ *   one of them has severity info, and its text says so
  * @property {string} [runbook] name of the alert and its runbook; an opportunity has none
  * @property {(signals: { [Name in Required]: NonNullable<Signals[Name]> } & Pick<Signals,
  *   Optional>, limits: Limits, target: import('@memwatch/agent/protocol/frame').Hello) =>

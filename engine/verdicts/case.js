@@ -54,7 +54,7 @@ class Case {
    */
   holders = null
   /**
-   * Uptime at the newest capture, by its kind.
+   * Uptime at the newest capture, by its kind, and at the newest `large_profile`.
    * @type {Map<string, number>}
    */
   captured = new Map()

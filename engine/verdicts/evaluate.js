@@ -111,11 +111,15 @@ function evaluate (
  */
 function withCapture ({ id, leftBy }, judgement, { captured, settled }) {
   const isFound = judgement.state === 'suspected' || judgement.state === 'confirmed'
-  const atSeconds = leftBy === undefined ? undefined : captured.get(leftBy)
-  if (!isFound || atSeconds === undefined) return judgement
+  const captures = (leftBy ?? []).flatMap(kind => {
+    const atSeconds = captured.get(kind)
+    return atSeconds === undefined ? [] : [{ kind, atSeconds }]
+  })
+  if (!isFound || captures.length === 0) return judgement
+  const { kind, atSeconds } = captures.reduce((a, b) => b.atSeconds > a.atSeconds ? b : a)
   if ((settled.get(id)?.confirmedAtSeconds ?? NaN) < atSeconds) return judgement
-  const summary = `${judgement.summary} The heap snapshot that memwatch took at an age of ` +
-    `${formatSeconds(atSeconds)} may have left this memory: memwatch trim returns it.`
+  const summary = `${judgement.summary} The ${kind.replace('_', ' ')} that memwatch took at an ` +
+    `age of ${formatSeconds(atSeconds)} may have left this memory: memwatch trim returns it.`
   return { ...judgement, severity: 'info', summary }
 }
 

@@ -65,14 +65,14 @@ const workersOf = ({ workers: { count, threads } }) => ({
  */
 function headlineOf (target, verdicts = findCase(target).verdicts) {
   const headline = summarize(verdicts, workersOf(target))
-  return headline.severity === null
+  return headline.severity === null || headline.severity === 'info'
     ? { ...headline, text: `${headline.text}${sayThrottled(target)}` }
     : headline
 }
 
 /**
- * Share of throttled periods from which on a headline without a finding names the CPU quota: no
- * check of memory fails, but the app is slow.
+ * Share of throttled periods from which on a headline without a finding above info names the CPU
+ * quota: no check of memory fails, but the app is slow.
  */
 const THROTTLED_RATIO = 0.25
 
@@ -216,7 +216,7 @@ const certaintyOf = state => state === 'confirmed' ? 'Confirmed' : 'Suspected'
 function describeFound ([first, ...others]) {
   const { diagnosis, summary } = first
   const certainty = certaintyOf(first.state)
-  const state = first.severity === 'info' ? `${certainty}, no problem at present` : certainty
+  const state = first.severity === 'info' ? `${certainty}, not urgent` : certainty
   const lines = shortText(first.suspects?.suspects ?? null)
   const holder = holderText(first.holders ?? null)
   const also = ['confirmed', 'suspected'].flatMap(state => {

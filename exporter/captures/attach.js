@@ -22,6 +22,12 @@ const MAIN_CALL_SHARE = 0.5
 /** Least growth during the profile of a full heap, as a share of its live objects. */
 const LEAST_GROWTH_SHARE = 0.05
 
+/**
+ * Size of a profile's text from which it may have left memory in malloc. Of most apps it is below 1
+ * MiB. V8 and the agent take about ten times as much while they make it.
+ */
+const LARGE_PROFILE_BYTES = 2 ** 22
+
 /** @param {{ file: string }} site */
 const isOfNode = ({ file }) => originOf(file) === 'node'
 
@@ -43,7 +49,10 @@ function attach (target, capture) {
   }
   if (cause) findCase(target).captureErrors.delete(cause)
   const atSeconds = (requestedUnixMs - target.hello.startedAtUnixMs) / 1000
-  findCase(target).captured.set(kind, atSeconds)
+  const { captured } = findCase(target)
+  captured.set(kind, atSeconds)
+  const isLarge = capture.parts.some(({ bytes }) => bytes >= LARGE_PROFILE_BYTES)
+  if (isLarge && kind.endsWith('_profile')) captured.set('large_profile', atSeconds)
   if (retainers && retainers.piles.length > 0) {
     const { refused, piles, sinceUnixMs = null } = retainers
     const of = { captureId: id, file: null, atUnixMs: requestedUnixMs, sinceUnixMs }

@@ -48,7 +48,7 @@ const CRASH_SIGNALS = [
 ]
 /** Node's own exit codes. https://nodejs.org/api/process.html#exit-codes */
 const NODE_EXIT_CODES = /** @type {Record<number, string>} */ ({
-  1: 'an uncaught exception, or process.exit(1)',
+  1: 'an uncaught exception, process.exit(1) or process.exitCode = 1',
   5: 'a fatal error in V8',
   7: 'an uncaughtException handler that threw',
   13: 'a top-level await that never settled'

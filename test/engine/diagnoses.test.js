@@ -870,14 +870,17 @@ describe('allocator-fragmentation', () => {
     expect([...ever]).not.toContain('allocator-fragmentation')
   })
   it.each([
-    ['before it', 1, 'info', /took at an age of 1 s may have left this memory: memwatch trim returns it\.$/],
-    ['after it', 110, 'warning', /of RSS\.$/]
-  ])('a heap snapshot by memwatch %s: severity and words', (_, takenAt, severity, summary) => {
+    ['heap_snapshot', 'before it', 1, 'info',
+      /The heap snapshot that memwatch took at an age of 1 s may have left this memory: memwatch trim returns it\.$/],
+    ['large_profile', 'before it', 1, 'info', /The large profile that memwatch took/],
+    ['cpu_profile', 'before it', 1, 'warning', /of RSS\.$/],
+    ['heap_snapshot', 'after it', 110, 'warning', /of RSS\.$/]
+  ])('a %s by memwatch %s: severity and words', (kind, _, takenAt, severity, summary) => {
     const { primary } = watch({
       seconds: 120,
       at: fragmenting,
       onTarget: (target, t) => {
-        if (t === takenAt) findCase(target).captured.set('heap_snapshot', t)
+        if (t === takenAt) findCase(target).captured.set(kind, t)
       }
     })
     expect(primary).toMatchObject({

@@ -62,10 +62,10 @@ describe('the headline', () => {
       'Confirmed: heap-limit-thrash: heap-limit-thrash is confirmed Also suspected: js-heap-leak.'
     ],
     [
-      'that a finding of severity info is no problem at present',
+      'that a finding of severity info is not urgent',
       [verdict('a', 'confirmed', { severity: 'info' })],
       'confirmed',
-      'Confirmed, no problem at present: a: a is confirmed'
+      'Confirmed, not urgent: a: a is confirmed'
     ],
     [
       'what only a setting decides before what waiting decides',
@@ -320,8 +320,11 @@ it.each([
   [0.2, [verdict('a', 'ok')], 'Healthy: 1 check ruled out.'],
   [0.4, [verdict('a', 'ok')], 'Healthy: 1 check ruled out. The CPU quota throttled the process ' +
     'in 40 % of its periods: a higher CPU limit makes it faster.'],
+  [0.4, [verdict('a', 'confirmed', { severity: 'info' })], 'Confirmed, not urgent: a: a is ' +
+    'confirmed The CPU quota throttled the process in 40 % of its periods: a higher CPU limit ' +
+    'makes it faster.'],
   [0.4, [verdict('a', 'suspected')], 'Suspected: a: a is suspected']
-])('beside no finding names the quota (%f of the periods, %j)', (share, verdicts, text) => {
+])('beside no finding above info names the quota (%f of the periods, %j)', (share, verdicts, text) => {
   const target = new Target({ hello: hello(), name: 'api', thread: 'main' })
   for (let t = 1; t <= 70; t++) {
     const values = { cpuPeriods: 10 * t, cpuThrottledPeriods: 10 * share * t }

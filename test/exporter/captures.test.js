@@ -1794,10 +1794,10 @@ describe('automatic captures', () => {
     const exporter = Object.assign(new EventEmitter(), { captures, targets: threads })
     new CapturesPart().start(/** @type {any} */ (exporter))
     captures.emit('done', {
-      id: '1', kind: 'heap_profile', diagnosis: 'native-memory-leak', error: null, suspects
+      id: '1', kind: 'heap_profile', diagnosis: 'native-memory-leak', error: null, parts: [], suspects
     }, threads[2])
     captures.emit('done', {
-      id: '2', kind: 'heap_profile', diagnosis: 'js-heap-leak', error: null, suspects
+      id: '2', kind: 'heap_profile', diagnosis: 'js-heap-leak', error: null, parts: [], suspects
     }, threads[2])
     const shownBy = target => [...findCase(target).suspects.keys()]
     expect(threads.map(shownBy)).toEqual([
@@ -1996,6 +1996,20 @@ describe('automatic captures', () => {
       .toEqual(isNeeded ? ['heap_profile', 'cpu_profile'] : ['heap_profile'])
   })
   it.each([
+    ['cpu_profile', 2 ** 22, true],
+    ['cpu_profile', 2 ** 20, false],
+    ['report', 2 ** 22, false]
+  ])('a %s of %d bytes is a large profile: %p', (kind, bytes, isLarge) => {
+    const target = new Target({ hello: hello(), name: 'a', thread: 'main' })
+    attach(target, /** @type {any} */ ({
+      id: '1',
+      kind,
+      requestedUnixMs: target.hello.startedAtUnixMs + 40_000,
+      parts: [{ part: 'profile', bytes, sha256: '' }]
+    }))
+    expect(findCase(target).captured.get('large_profile')).toBe(isLarge ? 40 : undefined)
+  })
+  it.each([
     [0.4, 'app.js', 'heap', 'heap'],
     [0.6, 'app.js', 'cpu', 'heap'],
     // A heap profile that names only Node.js itself is the weaker evidence.
@@ -2006,6 +2020,7 @@ describe('automatic captures', () => {
       const target = new Target({ hello: hello(), name: 'a', thread: 'main' })
       const captured = (id, of, site) => attach(target, /** @type {any} */ ({
         id,
+        parts: [],
         kind: `${id}_profile`,
         diagnosis: 'native-memory-leak',
         suspects: { of, total: 1, sites: [site] }
@@ -2029,7 +2044,9 @@ describe('automatic captures', () => {
     const known = findCase(target)
     known.verdicts = /** @type {any} */ ([{ diagnosis: 'js-heap-leak', state, evidence: [] }])
     const suspects = { of: 'grown bytes', total: 1, sites: [{ file: 'app.js', share: 1 }] }
-    const done = /** @type {any} */ ({ kind: 'heap_profile', requestedUnixMs: 0, suspects })
+    const done = /** @type {any} */ ({
+      kind: 'heap_profile', requestedUnixMs: 0, parts: [], suspects
+    })
     if (!isShared) attach(target, { ...done, id: 'own', diagnosis: 'js-heap-leak' })
     const ofHandles = { ...done, diagnosis: 'resource-leak' }
     const shown = () => attachedVerdicts(target)[0].suspects?.captureId
@@ -2047,6 +2064,7 @@ describe('automatic captures', () => {
       const sites = [{ file: 'node:_http_common', share: 0.67 }]
       attach(target, /** @type {any} */ ({
         id: 'heap',
+        parts: [],
         kind: 'heap_profile',
         diagnosis,
         suspects: { of: 'grown bytes', total: 1, sites }
@@ -2066,6 +2084,7 @@ describe('automatic captures', () => {
     for (const [id, of] of [['opens', 'opening seconds'], ['heap', 'grown bytes']]) {
       attach(target, /** @type {any} */ ({
         id,
+        parts: [],
         kind: 'cpu_profile',
         diagnosis: 'resource-leak',
         suspects: { of, total: 1, sites: [{ file: 'app.js', share }] }
@@ -2091,7 +2110,7 @@ describe('automatic captures', () => {
     attachError(target, 'js-heap-leak', 'the agent allows no capture')
     expect(errorOf()).toBe('the agent allows no capture')
     const capture = /** @type {any} */ ({
-      id: '1', kind: 'heap_profile', diagnosis: 'js-heap-leak', requestedUnixMs: 0
+      id: '1', kind: 'heap_profile', diagnosis: 'js-heap-leak', requestedUnixMs: 0, parts: []
     })
     attach(target, { ...capture, error: 'too large', suspects: null, retainers: null })
     expect(errorOf()).toBe('too large')
@@ -2109,7 +2128,8 @@ describe('suspects of a first reading', () => {
     known.verdicts = /** @type {any} */ ([{ diagnosis, state: 'suspected' }])
     /** @param {object} changes */
     const capture = changes => attach(target, /** @type {any} */ ({
-      id: 'new', kind: 'heap_profile', diagnosis, requestedUnixMs: 0, state: 'running', ...changes
+      id: 'new', kind: 'heap_profile', diagnosis, requestedUnixMs: 0, parts: [], state: 'running',
+      ...changes
     }))
     const found = (total, file) => ({ of: 'grown bytes', total, sites: [{ file, share: 1 }] })
     const shown = () => attachedVerdicts(target)[0].suspects?.suspects.sites[0].file
