@@ -1794,10 +1794,12 @@ describe('automatic captures', () => {
     const exporter = Object.assign(new EventEmitter(), { captures, targets: threads })
     new CapturesPart().start(/** @type {any} */ (exporter))
     captures.emit('done', {
-      id: '1', kind: 'heap_profile', diagnosis: 'native-memory-leak', error: null, parts: [], suspects
+      id: '1', kind: 'heap_profile', diagnosis: 'native-memory-leak', error: null, parts: [],
+      suspects
     }, threads[2])
     captures.emit('done', {
-      id: '2', kind: 'heap_profile', diagnosis: 'js-heap-leak', error: null, parts: [], suspects
+      id: '2', kind: 'heap_profile', diagnosis: 'js-heap-leak', error: null, parts: [],
+      suspects
     }, threads[2])
     const shownBy = target => [...findCase(target).suspects.keys()]
     expect(threads.map(shownBy)).toEqual([
@@ -1807,7 +1809,7 @@ describe('automatic captures', () => {
     const { pid, startedAtUnixMs } = threads[2].hello
     const ofWorker = { kind: 'heap_profile', thread: 'worker-2', pid, startedAtUnixMs, host: null }
     captures.all = /** @type {any} */ (['native-memory-leak', 'js-heap-leak'].map(diagnosis =>
-      ({ ...ofWorker, id: diagnosis, diagnosis, error: null, suspects })))
+      ({ ...ofWorker, id: diagnosis, diagnosis, error: null, parts: [], suspects })))
     const again = [threads[0], threads[1]]
       .map(({ hello, name, thread }) => new Target({ hello, name, thread }))
     for (const target of again) exporter.emit('open', target)
