@@ -139,7 +139,11 @@ function ruleOut (signals, limits) {
     return ok(`${fills}: there is room`, { keeps })
   }
   if (comesForRoom(signals, limits, 1)) return null
-  return ok(`${fills}, and GC takes ${sayPauses(signals)}`, { keeps })
+  const { recentGcCpuRatio, recentMajorCpuRatio } = signals
+  const ofMajors = recentGcCpuRatio < limits.suspectedPauseRatio
+    ? ''
+    : `: major GCs are rare, and take ${formatRatio(recentMajorCpuRatio)} of the thread's CPU time`
+  return ok(`${fills}, and GC takes ${sayPauses(signals)}${ofMajors}`, { keeps })
 }
 
 /**

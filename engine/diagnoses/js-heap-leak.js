@@ -99,9 +99,10 @@ module.exports = defineDiagnosis({
     stoodWorkRatio: 0.75,
     slowedByGcRatio: 0.5,
     loadedRatio: 0.3,
-    // A live heap that falls by this share of its rise is no longer suspected. A cache of two
-    // generations fell by 0.55 when it dropped the older one.
-    fallShareRatio: 0.5,
+    // A live heap that falls by this share of its rise is no longer suspected. Caches of two equal
+    // generations drop half of it, and grow again until the next major GC: they fell by 0.49 and
+    // 0.55.
+    fallShareRatio: 0.35,
     ...FILLING_LIMITS,
     // Growth below this share of the way to the limit is not worth a suspicion.
     suspectedRunwayShareRatio: 0.05,

@@ -178,8 +178,8 @@ function showEvidence (signals, limits, gain) {
   const unread = signals.unreadAddonsLoaded ?? 0
   return [
     evidence('liveHeapHighestBytes', live, limits.liveHeapBytes, (value, limit) =>
-      `The live heap is at most ${value}, far from the limit of 4 GiB (candidates have up to ` +
-        `${limit}).`),
+      `The live heap is at most ${value}, far from the 4 GiB of a build with pointer compression ` +
+        `(candidates have up to ${limit}).`),
     evidence('pointerSpaceShareRatio', share, limits.pointerSpaceShareRatio, (value, limit) =>
       `${value} of it is in the old space, which contains objects (threshold ${limit}).`),
     evidence('v8AddonsLoaded', signals.v8AddonsLoaded ?? 0, 0, () =>
