@@ -341,7 +341,7 @@ class ReportText {
       : bugs.filter(({ likely }) => likely).slice(0, MOST_KNOWN_BUGS)
     for (const { text, workaround, thread } of described) {
       const around = workaround === null ? '' : ` Workaround: ${workaround}.`
-      this.#say(`${isTold ? 'Known bug.' : text}${around} ${thread}`, 2)
+      this.#say(`${isTold ? 'Known issue.' : text}${around} ${thread}`, 2)
     }
     const others = bugs.filter(bug => !described.includes(bug))
     if (others.length === 0) return
