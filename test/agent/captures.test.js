@@ -118,7 +118,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
 
   it.each([
     ['ends early in an app with deep call stacks that always differ', 'next', {}, 20, 'early'],
-    ['is not read where too little memory is left', 'next', { headroomBytes: 2 ** 20 }, 20, 'unread'],
+    ['is not read where little memory is left', 'next', { headroomBytes: 2 ** 20 }, 20, 'unread'],
     ['lasts its time in another busy app', '() => () => {}', {}, 2, 'whole']
   ])('a CPU profile %s', async (_, choose, args, seconds, expected) => {
     const { waited, reason } = await printed(
@@ -173,7 +173,8 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
       ;(async () => {
         let reason
         try {
-          for await (const { part } of cpuProfile({ seconds: 20, intervalMicroseconds: 250 }, { wait })) reason = part
+          const args = { seconds: 20, intervalMicroseconds: 250 }
+          for await (const { part } of cpuProfile(args, { wait })) reason = part
         } catch (error) {
           reason = error.reason
         }

@@ -324,7 +324,9 @@ it.each([
     'confirmed The CPU quota throttled the process in 40 % of its periods: a higher CPU limit ' +
     'makes it faster.'],
   [0.4, [verdict('a', 'suspected')], 'Suspected: a: a is suspected']
-])('beside no finding above info names the quota (%f of the periods, %j)', (share, verdicts, text) => {
+])('without a finding above info names the quota (%f of its periods, %j)', (
+  share, verdicts, text
+) => {
   const target = new Target({ hello: hello(), name: 'api', thread: 'main' })
   for (let t = 1; t <= 70; t++) {
     const values = { cpuPeriods: 10 * t, cpuThrottledPeriods: 10 * share * t }
