@@ -60,7 +60,7 @@ async function say (shell, args, url) {
 /** Proposals of each shell for a line, by the shell's own completion. */
 const SHELLS = {
   bash: (line, url) => say('bash', ['--norc', '-c', `
-    source <(memwatch completion bash)
+    source completion.bash
     compopt () { mapfile -t COMPREPLY < <(compgen -f -- "$word"); }
     line=$1; read -ra COMP_WORDS <<< "$line"; [[ $line == *' ' ]] && COMP_WORDS+=('')
     COMP_CWORD=$(( \${#COMP_WORDS[@]} - 1 )); _memwatch
@@ -68,13 +68,13 @@ const SHELLS = {
   // The script replaces compadd and _describe, which need a terminal, with functions that print.
   zsh: async (line, url) => (await say('zsh', ['-f', '-c', `
     compdef () { }
-    source <(memwatch completion zsh)
+    source ./completion.zsh
     _files () { print -l *(N) }
     compadd () { shift; print -l -- "\${(@M)@:#$words[CURRENT]*}" }
     _describe () { print -l -- "\${(@M)\${(@P)@[-1]}:#$words[CURRENT]*}" }
     words=("\${(@s: :)1}"); CURRENT=$#words; _memwatch`, 'zsh', line], url)).map(found => found.split(':')[0]),
   fish: async (line, url) => (await say('fish', ['--no-config', '-c', `
-    memwatch completion fish | source
+    source completion.fish
     complete -C $argv[1]`, line], url)).map(found => found.split('\t')[0]).sort()
 }
 
@@ -86,6 +86,11 @@ function describeShell (shell) {
 }
 
 describe.each(Object.keys(SHELLS))('completion for %s', shell => {
+  beforeAll(async () => {
+    const { stdout } = await memwatch(['completion', shell])
+    fs.writeFileSync(path.join(folder, `completion.${shell}`), stdout)
+  })
+  afterAll(() => fs.rmSync(path.join(folder, `completion.${shell}`)))
   it('names every command, option, and id of a diagnosis', async () => {
     const { code, stdout, stderr } = await memwatch(['completion', shell])
     expect([code, stderr]).toEqual([0, ''])
