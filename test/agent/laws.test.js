@@ -97,7 +97,7 @@ const SITUATIONS = {
     const collector = await collect({ over })
     return {
       socket: collector.address,
-      during: () => collector.until(([first]) => first?.frames.length >= 2).then(collector.kill)
+      during: () => collector.until(([first]) => first?.frames.length >= 1).then(collector.kill)
     }
   }
 }
