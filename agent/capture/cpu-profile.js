@@ -43,7 +43,7 @@ async function * cpuProfile (args, { wait }) {
   const profile = await stopAfter(running, async () => {
     await waitUnless(wait, seconds, () => isAbove(MOST_BYTES, MOST_SHARE))
     if (running.drop && isAbove(MOST_READ_BYTES, MOST_READ_SHARE)) {
-      throw new CaptureError('not_supported', 'its call stacks take too much memory to read')
+      throw new CaptureError('not_supported', 'the call stacks take too much memory to read')
     }
   })
   yield { part: 'profile', chunks: textChunks(profile) }

@@ -142,7 +142,8 @@ function ruleOut (signals, limits) {
   const { recentGcCpuRatio, recentMajorCpuRatio } = signals
   const ofMajors = recentGcCpuRatio < limits.suspectedPauseRatio
     ? ''
-    : `: major GCs are rare, and take ${formatRatio(recentMajorCpuRatio)} of the thread's CPU time`
+    : ', but major GCs are rare, and take ' +
+      `${formatRatio(recentMajorCpuRatio)} of the thread's CPU time`
   return ok(`${fills}, and GC takes ${sayPauses(signals)}${ofMajors}`, { keeps })
 }
 

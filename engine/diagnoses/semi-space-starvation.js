@@ -211,7 +211,7 @@ module.exports = defineDiagnosis({
         ],
         risk: `The new space may commit up to ${formatBytes(newSpaceBytes(addedBytes))} more` +
           (oldMib === null
-            ? `, and the heap size limit rises by ${limitRise}. The old generation does not change. `
+            ? `, and the heap size limit rises by ${limitRise}. The old generation stays. `
             : '. With the present old space, the heap would not fit the container: use this size ' +
               'instead of that of another fix. ') +
           (outlive

@@ -226,7 +226,7 @@ module.exports = {
   loopWindowSeconds: /** @type {Signal} */ ({
     unit: 'seconds',
     help: 'Length of the window of these delays, which is shorter for a young process. From an ' +
-      `age of ${LOAD_SECONDS + LEAST_LATER_SECONDS} s on, the first ${LOAD_SECONDS} s do not count.`,
+      `age of ${LOAD_SECONDS + LEAST_LATER_SECONDS} s, the first ${LOAD_SECONDS} s do not count.`,
     compute: window =>
       window.increase('eventLoopActiveSeconds', delaySeconds(window))?.overSeconds ?? null
   }),

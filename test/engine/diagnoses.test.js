@@ -3234,7 +3234,7 @@ describe('a blocked loop', () => {
   })
   it.each([
     [0.99, 'ok'], [0.6, 'confirmed']
-  ])('is due to events that pile up during GC in a loop busy for %f of the time: %s', (busy, state) => {
+  ])('is due to events that pile up during GC in a loop busy for %f: %s', (busy, state) => {
     const { verdict } = watch({
       seconds: 120,
       at: t => ({
