@@ -23,9 +23,9 @@ const MAIN_CALL_SHARE = 0.5
 const LEAST_GROWTH_SHARE = 0.05
 
 /**
- * Size of a profile's text from which the profile may have left memory in malloc. CPU profiles of an
- * ordinary app had 0.1 MiB. Those of deep, ever-new call stacks had 5.4 MiB, and RSS rose by 56 to
- * 75 MiB.
+ * Size of a profile's text from which the profile may have left memory in malloc. CPU profiles of
+ * an ordinary app had 0.1 MiB. Those of deep, ever-new call stacks had 5.4 MiB, and RSS rose by 56
+ * to 75 MiB.
  */
 const LARGE_PROFILE_BYTES = 2 ** 22
 
