@@ -18,8 +18,9 @@ const targets = {
   input: argumentsOf({
     name: { ...text, description: 'only targets whose name contains this text' },
     skip: {
-      type: 'integer', minimum: 0, description: 'number of targets to skip, to see the ' +
-      'next ones'
+      type: 'integer',
+      minimum: 0,
+      description: 'number of targets to skip, to see the next ones; new findings change the order'
     }
   }),
   most: { targets: MOST_TARGETS },

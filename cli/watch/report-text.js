@@ -260,13 +260,16 @@ class ReportText {
    * @param {JudgedVerdict} verdict
    */
   #addBrief (verdict) {
-    const { summary, suspects, fix: [fix] } = verdict
+    const { summary, suspects, state, opportunity, fix: [fix] } = verdict
     this.#addTitle(verdict)
-    if (this.#shorter >= SHORTER.others) return
-    this.#say(summary, 2)
+    const isShort = this.#shorter >= SHORTER.others
     const site = suspects?.suspects.sites[0]
-    if (site) this.#say(`First suspect, by ${kindText(suspects.kind)}: ${site.text}`, 2)
-    if (fix) this.#say({ text: `Fix: ${fix.title} (-v shows it)`, style: 'bold' }, 2)
+    if (!isShort) this.#say(summary, 2)
+    if (!isShort && site) this.#say(`First suspect, by ${kindText(suspects.kind)}: ${site.text}`, 2)
+    // The fix of a confirmed finding outlives every shortening: the headline may be of a suspicion.
+    if (fix && (!isShort || (state === 'confirmed' && !opportunity))) {
+      this.#say({ text: `Fix: ${fix.title} (-v shows it)`, style: 'bold' }, 2)
+    }
   }
 
   /**

@@ -121,13 +121,14 @@ function isLate (limits, busy, blocked, longest, mean) {
 }
 
 /**
- * True if the verdict is a guess: V8 may block the loop, or the CPU time of the thread is unknown,
- * and the thread waited for a CPU during most of its busy time.
+ * True if the verdict is a guess: V8 or overload may delay the loop, or the CPU time of the thread
+ * is unknown, and the thread waited for a CPU during most of its busy time.
  * @param {Signals} signals
  * @param {Limits} limits
  */
 const isGuess = (signals, limits) =>
-  mayBeMarking(signals, limits) || (signals.threadCpuRatio === null &&
+  mayBeMarking(signals, limits) || mayBeOverload(signals, limits) ||
+  (signals.threadCpuRatio === null &&
     (signals.runQueueWaitRatio ?? 0) >= limits.contendedRatio * signals.eventLoopUtilizationRatio)
 
 /**
@@ -137,6 +138,15 @@ const isGuess = (signals, limits) =>
  */
 const mayBeMarking = ({ liveHeapShareRatio: share, recentMajorsPerCpuSecond: majors }, limits) =>
   (share ?? 0) >= limits.markedShareRatio && (majors ?? 0) >= limits.markedMajorsPerCpuSecond
+
+/**
+ * True if the loop has no idle time left, and GC takes much of it: work piles up, so that turns are
+ * long without a slow call, and less GC may end that.
+ * @param {Signals} signals
+ * @param {Limits} limits
+ */
+const mayBeOverload = ({ eventLoopUtilizationRatio: busy, gcPauseRatio: gc }, limits) =>
+  busy >= limits.frequentBusyRatio && (gc ?? 0) >= limits.overloadGcRatio
 
 /**
  * True if the loop sleeps inside calls for most of its busy time. Time spent waiting for a CPU is

@@ -34,6 +34,7 @@ module.exports = defineDiagnosis({
     'addonMallocGrowthBytesPerSecond',
     'bufferChurnBytes',
     'containerLimitBytes',
+    'allocatorAnswerDue',
     'allocatorAsked',
     'allocatorSlackTrend',
     'mappedNativeBytes',

@@ -270,6 +270,15 @@ describe('the length of a report', () => {
     expect(words).toContain('-v lists them')
   })
 
+  it.each([['confirmed', true], ['suspected', false]])(
+    'keeps the fix of a further finding only if that is confirmed: %s', (state, isKept) => {
+      const [other, ...rest] = others
+      const lines = reportOf([found, { ...other, state }, ...rest], headline, { width: 80 })
+      expect(lines.join('\n')).not.toContain('why of event-loop-blocked')
+      expect(lines.join('\n').includes('Fix: a third fix (-v shows it)')).toBe(isKept)
+    }
+  )
+
   it('is unlimited with -v', () => {
     const text = reportOf([found, ...others], headline, { width: 80, verbose: true }).join('\n')
     for (const part of ['Suspects, by a', 'TEXT OF a', 'part 7', 'a third fix', 'Not known', 'four']) {

@@ -2407,6 +2407,28 @@ it.each([
   expect(verdict('event-loop-blocked')).toMatchObject({ state, fix: [{ risk }] })
 })
 
+it.each([
+  ['without idle time, with GC of 30 %', 1, 0.3, 'suspected'],
+  ['without idle time, with GC of 5 %', 1, 0.05, 'confirmed'],
+  ['with idle time, and GC of 30 %', 0.85, 0.3, 'confirmed']
+])('blocks of a loop %s', (_, busy, scavengeSeconds, state) => {
+  const { verdict } = watch({
+    seconds: 60,
+    at: t => ({
+      scavenges: 40,
+      scavengeSeconds,
+      values: {
+        ...busyLoop(t, busy),
+        eventLoopActiveSeconds: busy * t,
+        eventLoopIdleSeconds: (1 - busy) * t,
+        ...delays(t, 0.5),
+        resources: { TCPServerWrap: 1 }
+      }
+    })
+  })
+  expect(verdict('event-loop-blocked').state).toBe(state)
+})
+
 describe('a thread that waits for a CPU', () => {
   /**
    * A busy loop with only a share of a core does that share of the work, and each step takes longer
@@ -2694,6 +2716,31 @@ it.each([
       summary: expect.stringContaining('pages that V8 keeps for its heap'), refutes: true
     })
   }
+})
+
+it.each([
+  ['which is due', 1, 60, 'unknown'],
+  ['which never comes', 0, 60, 'suspected'],
+  ['which is due, beside few Buffers', 1, 10, 'suspected']
+])('growth that an answer of malloc may explain, %s', (_, due, churnMib, expected) => {
+  const { judge, limits } = require('../../engine/diagnoses/native-memory-leak')
+  const known = {
+    outsideHeapBytes: 160 * MIB,
+    outsideHeapReadings: 20,
+    majorsSeen: 5,
+    memoryRunwayBytes: 800 * MIB,
+    outsideHeapTrend: {
+      rise: 70 * MIB, slope: 2 * MIB, seconds: 35, fit: 0.95, score: 5, lateRatio: 1,
+      halvesRatio: 1, steadinessRatio: 0.8
+    },
+    allocatorAsked: 0,
+    allocatorAnswerDue: due,
+    bufferChurnBytes: churnMib * MIB
+  }
+  const signals = new Proxy(known, { get: (of, name) => of[name] ?? null })
+  const { state, summary } = judge(/** @type {any} */ (signals), limits, hello())
+  expect(state).toBe(expected)
+  if (state === 'unknown') expect(summary).toContain("malloc's next statistics")
 })
 
 it.each([

@@ -109,7 +109,8 @@ describe('memwatch run', () => {
   it('queries malloc unless the environment forbids it', async () => {
     const sourcesOf = async env => {
       const { stdout } = await memwatch(['run', '--json', '--', process.execPath, twoSeconds], {
-        env
+        // Malloc is asked between two frames, of which a busy machine gets few in two seconds.
+        env: { MEMWATCH_INTERVAL_SECONDS: '0.2', ...env }
       }).done
       const { parts } = JSON.parse(stdout).targets[0].memory
       return parts

@@ -13,6 +13,8 @@ const { freePort } = require('../support/free-port')
 
 /** Size limit of all files of the page, compressed. */
 const MOST_BYTES = 150_000
+/** Time after which an app ends by itself; the whole suite takes less, on a busy machine, too. */
+const APP_MS = 900_000
 /** Objects of one class held by a variable. */
 const PILING = `class Session { constructor (i) { this.text = 'x'.repeat(200) + i } }
   const sessions = new Map()
@@ -42,7 +44,7 @@ describeWithTools('the page', ({ chromium }) => {
     const wrapped = group?.wrap(process.execPath, args) ?? { command: process.execPath, args }
     const app = spawnBounded(wrapped.command, wrapped.args, {
       env: environment({ MEMWATCH_SOCKET: exporter.socket.path, MEMWATCH_NAME: id }),
-      timeoutMs: 240_000
+      timeoutMs: APP_MS
     })
     running.push(app)
     return app
@@ -334,7 +336,7 @@ describeWithTools('the page', ({ chromium }) => {
         MEMWATCH_NAME: 'piling',
         MEMWATCH_ALLOW_SNAPSHOT: '1'
       }),
-      timeoutMs: 240_000
+      timeoutMs: APP_MS
     })
     running.push(app)
     await eventually(() => json('targets?target=piling'), targets => targets.length === 1, 30_000)
