@@ -10,7 +10,7 @@ const { semiSpaceMax } = require('../v8/heap-sizing')
 
 module.exports = defineDiagnosis({
   id: 'heap-limit-thrash',
-  title: 'The live heap reaches its limit: V8 runs GCs all the time, or will within a minute',
+  title: 'The live heap reaches its limit: GCs take much of the time, or will within a minute',
   severity: 'critical',
   scope: 'isolate',
   requires: [
