@@ -64,8 +64,8 @@ function sayPast ({ headline, verdicts }, died) {
   const ruledOut = verdicts.filter(({ state, opportunity }) => state === 'ok' && !opportunity)
   return {
     state: 'undecided',
-    text: `Nothing explains its end: ${ruledOut.length} checks had found nothing until the last ` +
-      'frame before it.'
+    text: `No memory problem explains its end: ${ruledOut.length} checks had found nothing until ` +
+      'the last frame before it.'
   }
 }
 
