@@ -49,6 +49,13 @@ describeWithTools('the page', ({ chromium }) => {
     running.push(app)
     return app
   }
+  /** Ends an app that no further test needs, as it takes CPU time. */
+  const end = async ({ child, ended }) => {
+    child.kill('SIGKILL')
+    await ended
+  }
+  /** @type {ReturnType<typeof spawnBounded>} */
+  let starving
   /** A failed wait shows how each app ended, and what it printed. */
   const connected = async (/** @type {number} */ count) => eventually(
     async () => ({
@@ -70,7 +77,8 @@ describeWithTools('the page', ({ chromium }) => {
 
   beforeAll(async () => {
     exporter = await startExporter({ autoCaptures: false, attachOnRequest: true })
-    for (const id of ['semi-space-starvation', 'healthy-steady']) start(id)
+    starving = start('semi-space-starvation')
+    start('healthy-steady')
     await connected(2)
   }, 60_000)
   afterEach(async () => {
@@ -81,16 +89,13 @@ describeWithTools('the page', ({ chromium }) => {
   })
   afterAll(async () => {
     await closeBrowser()
-    for (const { child, ended } of running) {
-      child.kill('SIGKILL')
-      await ended
-    }
+    for (const app of running) await end(app)
     for (const group of groups) await group.remove()
     await exporter.stop()
   }, 60_000)
 
   it('shows a verdict from the first answer with it, in the list and on its target', async () => {
-    start('event-loop-blocked')
+    const blocked = start('event-loop-blocked')
     await connected(3)
     const list = await open()
     const { page: target, close, complaints } = await openPage(chromium)
@@ -113,6 +118,7 @@ describeWithTools('the page', ({ chromium }) => {
       .waitFor()
     expect(complaints).toEqual([])
     await close()
+    await end(blocked)
   }, 120_000)
 
   it('shows state, evidence, ruled out checks, and the fix in all forms, to copy', async () => {
@@ -206,49 +212,6 @@ describeWithTools('the page', ({ chromium }) => {
     expect(await page.locator('.chart:visible').count()).toBe(all)
   }, 60_000)
 
-  it('runs a capture, offers it as a download, and draws it', async () => {
-    const page = await open('#target=healthy-steady&thread=main')
-    await page.getByLabel('Seconds').fill('1')
-    await page.getByRole('button', { name: 'Take' }).click()
-    const link = page.getByRole('link', { name: /^Download profile/ })
-    await link.waitFor({ timeout: 30_000 })
-    const [download] = await Promise.all([page.waitForEvent('download'), link.click()])
-    expect(download.suggestedFilename()).toMatch(/^healthy-steady-main-.*\.cpuprofile$/)
-    expect(JSON.parse(fs.readFileSync(await download.path(), 'utf8')).nodes.length).toBeGreaterThan(
-      0
-    )
-    await page.getByRole('button', { name: /^Flame graph, / }).click()
-    const flame = page.frameLocator('iframe')
-    await flame.getByText('healthy-steady main cpu_profile').first().waitFor({ timeout: 20_000 })
-    await flame.locator('canvas').first().waitFor({ state: 'attached' })
-    await page.getByRole('button', { name: 'Close' }).click()
-  }, 90_000)
-
-  it('shows a death with the minutes before it', async () => {
-    const app = start('healthy-idle')
-    await eventually(
-      () => json('targets'),
-      targets =>
-        targets.some(({ target, uptimeSeconds }) => target === 'healthy-idle' && uptimeSeconds > 3),
-      30_000
-    )
-    const page = await open()
-    await page.getByRole('link', { name: 'healthy-idle' }).waitFor()
-    app.child.kill('SIGSEGV')
-    await app.ended
-    const death = page.locator('.deaths').getByRole('link', { name: 'healthy-idle' })
-    await death.click()
-    await page.getByRole('heading', { name: 'The minutes before' }).waitFor()
-    await page.locator('#chart-memory canvas').waitFor()
-    // If the parent collects the process before the exporter looks, the signal stays unknown.
-    expect(await page.locator('.verdict .sentence').innerText()).toMatch(
-      /^(It crashed with SIGSEGV|An unknown signal ended it)/
-    )
-    expect(await page.locator('#chart-memory .legend').innerText()).toMatch(
-      /Heap, live|Code, files, workers \d/
-    )
-  }, 60_000)
-
   it('leads from the list to a target and back by keyboard', async () => {
     const page = await open()
     const link = page.getByRole('link', { name: 'semi-space-starvation' })
@@ -310,6 +273,50 @@ describeWithTools('the page', ({ chromium }) => {
     },
     60_000
   )
+
+  it('runs a capture, offers it as a download, and draws it', async () => {
+    await end(starving)
+    const page = await open('#target=healthy-steady&thread=main')
+    await page.getByLabel('Seconds').fill('1')
+    await page.getByRole('button', { name: 'Take' }).click()
+    const link = page.getByRole('link', { name: /^Download profile/ })
+    await link.waitFor({ timeout: 30_000 })
+    const [download] = await Promise.all([page.waitForEvent('download'), link.click()])
+    expect(download.suggestedFilename()).toMatch(/^healthy-steady-main-.*\.cpuprofile$/)
+    expect(JSON.parse(fs.readFileSync(await download.path(), 'utf8')).nodes.length).toBeGreaterThan(
+      0
+    )
+    await page.getByRole('button', { name: /^Flame graph, / }).click()
+    const flame = page.frameLocator('iframe')
+    await flame.getByText('healthy-steady main cpu_profile').first().waitFor({ timeout: 20_000 })
+    await flame.locator('canvas').first().waitFor({ state: 'attached' })
+    await page.getByRole('button', { name: 'Close' }).click()
+  }, 90_000)
+
+  it('shows a death with the minutes before it', async () => {
+    const app = start('healthy-idle')
+    await eventually(
+      () => json('targets'),
+      targets =>
+        targets.some(({ target, uptimeSeconds }) => target === 'healthy-idle' && uptimeSeconds > 3),
+      30_000
+    )
+    const page = await open()
+    await page.getByRole('link', { name: 'healthy-idle' }).waitFor()
+    app.child.kill('SIGSEGV')
+    await app.ended
+    const death = page.locator('.deaths').getByRole('link', { name: 'healthy-idle' })
+    await death.click()
+    await page.getByRole('heading', { name: 'The minutes before' }).waitFor()
+    await page.locator('#chart-memory canvas').waitFor()
+    // If the parent collects the process before the exporter looks, the signal stays unknown.
+    expect(await page.locator('.verdict .sentence').innerText()).toMatch(
+      /^(It crashed with SIGSEGV|An unknown signal ended it)/
+    )
+    expect(await page.locator('#chart-memory .legend').innerText()).toMatch(
+      /Heap, live|Code, files, workers \d/
+    )
+  }, 60_000)
 
   it('groups targets of one workload, and shows dead ones with the reason', async () => {
     const app = start('healthy-steady')
