@@ -237,10 +237,14 @@ describe('a leak in a package', () => {
   const STORE = `'use strict'
 const entries = new Map()
 exports.remember = key => { entries.set(key, { key, rows: [key, key + 1, key + 2, key + 3] }) }`
+  // After the profile it grows on a signal only: a heap that grew fast would take long to analyse.
   const APP = name => `const { remember } = require('${name}')
 let next = 0
-function handle () { for (let i = 0; i < 60; i++) remember(next++) }
-setInterval(handle, 5)`
+let grown = 0
+function handle (calls) { for (let i = 0; i < calls; i++) remember(next++) }
+const leak = setInterval(() => handle(60), 5)
+setInterval(() => {}, 1000)
+process.on('SIGUSR2', () => { clearInterval(leak); handle(20_000); console.log('grown', ++grown) })`
 
   /** @type {[string, string, string][]} */
   const layouts = [
@@ -262,14 +266,15 @@ setInterval(handle, 5)`
     if (!fs.existsSync(link)) fs.symlinkSync(store, link)
     fs.writeFileSync(path.join(folder, 'package.json'), '{ "name": "web-shop" }')
     fs.writeFileSync(path.join(folder, 'app.js'), APP(name))
-    apps.push(spawnWatched({
+    const app = spawnWatched({
       node: NODES[0],
       // V8 assigns the bytes of an inlined function to its caller.
       args: ['--no-turbo-inlining', path.join(folder, 'app.js')],
       socket: exporter.socket.path,
       env: { MEMWATCH_NAME: 'shop', MEMWATCH_ALLOW_SNAPSHOT: '1' },
       timeoutMs: 290_000
-    }))
+    })
+    apps.push(app)
     await eventually(() => json('targets'), targets => targets.length === 1)
 
     const profile = await captured('shop', { kind: 'heap_profile', seconds: 2 })
@@ -285,6 +290,11 @@ setInterval(handle, 5)`
       (await fetch(`${exporter.url}/api/v1/captures/${id}/suspects.md`)).text()
     expect(await text(profile)).toContain('| package | grown bytes | share |')
 
+    const grow = async (/** @type {number} */ times) => {
+      app.child.kill('SIGUSR2')
+      await app.said(`grown ${times}`)
+    }
+    await grow(1)
     const snapshot = await captured('shop', { kind: 'heap_snapshot' })
     const { packages: holders, piles, sinceUnixMs } = snapshot.retainers
     expect(holders[0].package).toBe(name)
@@ -292,6 +302,7 @@ setInterval(handle, 5)`
     expect(piles[0].text).toMatch(/held by Map `entries` in node_modules\//)
     expect(await text(snapshot)).toContain('| package | retained bytes | share |')
 
+    await grow(2)
     const later = await captured('shop', { kind: 'heap_snapshot' })
     expect(later.retainers.sinceUnixMs).toBe(snapshot.requestedUnixMs)
     const { text: grown, count } = later.retainers.piles[0]
