@@ -20,10 +20,10 @@ fs.writeFileSync(APP, `
   const recent = []
   const kept = []
   setInterval(() => {
-    for (let i = 0; i < 40; i++) {
+    for (let i = 0; i < 16; i++) {
       const made = Array.from({ length: 60 }, (_, j) => ({ j, text: 'x' + j + Math.random() }))
       recent.push(made)
-      if (recent.length > 800) recent.shift()
+      if (recent.length > 320) recent.shift()
       if (process.argv[2] === 'leaks' && i < 3) kept.push(made)
     }
   }, 10)`)
@@ -138,6 +138,12 @@ describeWithTools('memwatch diagnose --prometheus', tools => {
           .length
       }
     }
+    // Fewer samples cannot tell, and each diagnosis is a process of its own.
+    await eventually(
+      () => prometheus.query('count_over_time(up{app="leaks"}[10m]) >= 20'),
+      samples => samples.length > 0,
+      60_000
+    )
     const { report } = await eventually(leaking, ({ leaks }) => leaks > 0, 80_000)
     expect(report.targets).toHaveLength(2)
     expect(
