@@ -67,7 +67,7 @@ function judgeTrend (signals, limits) {
 
 /**
  * Waits for malloc's next statistics if the growth may be freed memory. Bursts of Buffers in the
- * threads of libvips looked like a leak of 131 MiB a minute while the statistics were 30 s old.
+ * threads of sharp looked like a leak of 131 MiB a minute while the statistics were 30 s old.
  * @type {Question}
  */
 function awaitMalloc (signals, limits, { rise, seconds }) {
