@@ -3483,6 +3483,26 @@ it.each([[12, 30, 'confirmed'], [12, 212, 'ok'], [25, 212, 'confirmed']])(
   }
 )
 
+it.each([[1, /^.* is never idle, so work waits: /], [0.6, / holds for the same load\. /]])(
+  'a larger semi-space for a loop that is busy for %d of the time', (busy, risk) => {
+    const { verdict } = watch({
+      seconds: 60,
+      at: t => ({
+        scavenges: 190,
+        scavengeSeconds: 0.2,
+        majors: 9,
+        majorSeconds: 0.1,
+        values: {
+          ...busyLoop(t, busy),
+          eventLoopActiveSeconds: busy * t,
+          eventLoopIdleSeconds: (1 - busy) * t
+        }
+      })
+    })
+    expect(verdict('semi-space-starvation').fix[0].risk).toMatch(risk)
+  }
+)
+
 it.each([
   ['a live heap of 27 MiB', 27, 7.7, 'suspected', [
     'Keep less data in use at the same time', 'Try semi-spaces of up to 32 MiB'
