@@ -19,7 +19,9 @@ const { originOf: originOfFile, packageOf } = require('@memwatch/engine/text/cod
  * @property {number} bytes growth of its live bytes
  * @property {number} share of all growth
  * @property {number} samples number of samples behind it
- * @property {string | null} via package that allocates for the site
+ * @property {string | null} via package that the site calls, and that allocates for it
+ * @property {string | null} innermost package on whose behalf most of its bytes are allocated: the
+ *   one nearest to the allocation
  * @property {string[]} through builtin modules, packages and functions of V8 between the site and
  *   the allocation, including the site's own package; most bytes first
  */
@@ -48,10 +50,14 @@ function placeOf (frame) {
   }
 }
 
-/** @typedef {Omit<HeapSite, 'share' | 'through'> & { places: Map<string, number> }} SiteBytes */
+/**
+ * @typedef {Omit<HeapSite, 'share' | 'through' | 'innermost'> &
+ *   Record<'places' | 'innermosts', Map<string, number>>} SiteBytes places, innermosts: bytes by
+ *   place, and by innermost package
+ */
 
 /**
- * @param {SiteBytes} site
+ * @param {Pick<SiteBytes, 'places' | 'bytes'>} site
  * @returns {string[]} its places, most bytes first, without those of few bytes
  */
 const mainPlaces = ({ places, bytes }) => [...places]
@@ -101,19 +107,28 @@ function bytesBySite ({ head, samples = [] }, agentFolder) {
       bytes: 0,
       samples: 0,
       via,
-      places: new Map()
+      places: new Map(),
+      innermosts: new Map()
     }
     sites.set(key, site)
     site.bytes += node.selfSize
     site.samples += samplesOf.get(node.id) ?? 0
     const places = new Set([callFrame, ...callees.map(({ callFrame }) => callFrame)].map(placeOf))
     places.delete('')
-    for (const place of places) {
-      site.places.set(place, (site.places.get(place) ?? 0) + node.selfSize)
-    }
+    for (const place of places) addBytes(site.places, place, node.selfSize)
+    const nearest = callees.findLast(({ callFrame }) => originOf(callFrame) === 'dependency')
+    const innermost = nearest ? packageOf(nearest.callFrame.url) : null
+    if (innermost !== null) addBytes(site.innermosts, innermost, node.selfSize)
   }
   return sites
 }
+
+/**
+ * @param {Map<string, number>} sums
+ * @param {string} name
+ * @param {number} bytes
+ */
+const addBytes = (sums, name, bytes) => sums.set(name, (sums.get(name) ?? 0) + bytes)
 
 /**
  * Growth between two readings of one profile. Memory that is alive at both readings without growth
@@ -127,9 +142,10 @@ function bytesBySite ({ head, samples = [] }, agentFolder) {
 function heapSites (before, after, agentFolder) {
   const earlier = before ? bytesBySite(before, agentFolder) : new Map()
   const grown = [...bytesBySite(after, agentFolder)]
-    .map(([key, { places, ...site }]) => ({
+    .map(([key, { places, innermosts, ...site }]) => ({
       ...site,
-      through: mainPlaces({ places, ...site }),
+      through: mainPlaces({ places, bytes: site.bytes }),
+      innermost: [...innermosts].sort(([, a], [, b]) => b - a)[0]?.[0] ?? null,
       bytes: Math.round(site.bytes - (earlier.get(key)?.bytes ?? 0)),
       samples: site.samples - (earlier.get(key)?.samples ?? 0)
     }))

@@ -104,6 +104,7 @@ function heapSuspects ({ before, after }, { of, owns, isEarly, isOver }, hello, 
   const found = withInlined(sites, inlinedAt).map(({ inlinedIn, calledBy, ...site }) => ({
     ...suspectAt(site, site.bytes, sources, hello.name),
     through: site.through.map(place => place.slice(0, MOST_NAME_LENGTH)),
+    innermost: site.innermost?.slice(0, MOST_NAME_LENGTH) ?? null,
     inlinedIn: inlinedIn && placeIn(inlinedIn),
     also: calledBy && sayInlined(placeIn(calledBy))
   }))

@@ -20,8 +20,10 @@ const MOST_PLACES = 16
 /** @typedef {import('./sources').Sources} Sources */
 
 /**
- * A suspect without its text. `also`: end of the text.
- * @typedef {Omit<Suspect, 'text'> & { also?: string | null }} UntoldSuspect
+ * A suspect without its text. `also`: end of the text; `innermost`: package nearest to the
+ * allocation.
+ * @typedef {Omit<Suspect, 'text'> & Partial<Record<'also' | 'innermost', string | null>>}
+ *   UntoldSuspect
  */
 
 /**
@@ -109,17 +111,17 @@ function merged (sites) {
 /**
  * Sums up shares by the innermost package on the stack, which allocates or computes for a line of
  * the app.
- * @param {Omit<Suspect, 'text'>[]} sites
+ * @param {UntoldSuspect[]} sites
  * @param {string} app name of the app
  * @returns {import('@memwatch/engine/text/suspect-text').PackageShare[]} worst first
  */
 function sumByPackage (sites, app) {
   /** @type {Map<string, { value: number, share: number }>} */
   const sums = new Map()
-  for (const { package: name = app, via, inlinedIn, value, share } of sites) {
+  for (const { package: name = app, via, innermost, inlinedIn, value, share } of sites) {
     // The bytes of a line that may be inlined are already counted at its caller.
     if (inlinedIn !== null) continue
-    const key = via ?? name
+    const key = innermost ?? via ?? name
     const sum = sums.get(key) ?? { value: 0, share: 0 }
     sums.set(key, { value: sum.value + value, share: sum.share + share })
   }
@@ -147,7 +149,7 @@ const OF = {
  *   objects that own memory or handles outside the heap; isEarly: true while the profile runs
  * @returns {Suspect}
  */
-function told ({ also, ...site }, of, { owns = false, isEarly = false }) {
+function told ({ also, innermost, ...site }, of, { owns = false, isEarly = false }) {
   const { call, instead, via, inlinedIn, value, share, longestSeconds } = site
   if (inlinedIn) return { ...site, text: `${placeOf(site)} – perhaps, inlined into ${inlinedIn}` }
   const amount = owns
@@ -158,7 +160,8 @@ function told ({ also, ...site }, of, { owns = false, isEarly = false }) {
   const soFar = isEarly ? ' so far; the profile still runs' : ''
   const by = site.file.startsWith('node:') ? ' (Node.js itself, without a call of the app)' : ''
   const what = call === null ? '' : `: ${call}${instead ? `; ${instead} would not block` : ''}`
-  const where = `${placeOf(site)}${by}${via ? ` (in ${via})` : ''}${what}`
+  const inside = innermost && innermost !== via ? `${via} and ${innermost}` : via
+  const where = `${placeOf(site)}${by}${inside ? ` (in ${inside})` : ''}${what}`
   return { ...site, text: `${where} – ${amount}${soFar}${also ? `; ${also}` : ''}` }
 }
 

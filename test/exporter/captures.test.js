@@ -179,6 +179,20 @@ describe('suspects of a heap profile', () => {
     expect(linesOf(160)).toEqual(['crawl', 'flush'])
     expect(linesOf(16)).toEqual(['flush', 'crawl'])
   })
+  it('name the called package and the innermost one, to which its bytes are counted', () => {
+    const store = size => ['set', '/srv/node_modules/store/index.js', 9, size]
+    const profile = heap(
+      ['page', APP, 20, 0, ['send', '/srv/node_modules/web/send.js', 3, MIB, store(8 * MIB)]],
+      ['load', APP, 30, 0, store(MIB)]
+    )
+    const found = suspectsOf(
+      { kind: 'heap_profile', parts: [], diagnosis: null },
+      () => profile, hello())
+    expect(found?.sites.map(({ text }) => text.slice(0, text.indexOf(' –')))).toEqual([
+      'page /srv/src/cache.js:21 (in web and store)', 'load /srv/src/cache.js:31 (in store)'
+    ])
+    expect(found?.packages?.map(({ package: name }) => name)).toEqual(['store'])
+  })
   it('name no place of few bytes', () => {
     const after = heap(['remember', APP, 41, 900, ['race', '', -1, 99], ['all', '', -1, 1]])
     const throughOf = (/** @type {any} */ profile) =>
