@@ -158,9 +158,9 @@ module.exports = defineDiagnosis({
               `variant. The suspects of a CPU profile name the call: ${capture}`
             : `The suspects of a CPU profile name the line and often the call: ${capture} Then ` +
               'use the asynchronous variant of crypto and zlib calls (pbkdf2, scrypt, gzip, ' +
-              'brotliCompress instead of …Sync), a worker thread for computations, smaller ' +
-              'pieces with setImmediate between them, and streams instead of JSON.parse of large ' +
-              'bodies. ' +
+              'brotliCompress instead of …Sync), a worker thread for computations and for ' +
+              'synchronous databases (node:sqlite, better-sqlite3), smaller pieces with ' +
+              'setImmediate between them, and streams instead of JSON.parse of large bodies. ' +
               'Avoid regular expressions that backtrack on input.'
         },
         predicted: [prediction(signal, seconds, limits.remainingWaitShareRatio * seconds)],
