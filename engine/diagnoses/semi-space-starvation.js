@@ -224,7 +224,7 @@ module.exports = defineDiagnosis({
               'compare measures it.'
             : isNeverIdle
               ? 'The event loop is never idle, so work waits: with less GC it does more of that, ' +
-                'and GC falls less than predicted.'
+                'and GC may fall less than predicted.'
               : 'The prediction holds for the same load. If clients wait for each answer, the ' +
                 'throughput rises instead.')
       }
