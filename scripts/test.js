@@ -33,16 +33,15 @@ const READING = [
   ['imports follow the rules', 'npx', '--no-install', 'depcruise', 'agent', 'cli', 'engine', 'exporter', 'lab', 'mcp', 'otlp'],
   ['tsc --strict, for the browser', 'npx', '--no-install', 'tsc', '-p', 'exporter/page']
 ]
-/** It measures CPU time, so it runs alone. @type {Check} */
-const RATIOS = [
-  'frame, ingest and scrape cost no more CPU time than accepted',
-  process.execPath,
-  'bench/ratios.js',
-  '--check'
-]
-/** It mostly waits for its servers. @type {Check} */
-const PINT = [
-  'pint: each rule, checked with a real Prometheus', process.execPath, 'bench/lint-rules.js'
+/** Checks that measure or start servers; they run one at a time. @type {Check[]} */
+const RUNNING = [
+  [
+    'frame, ingest and scrape cost no more CPU time than accepted',
+    process.execPath,
+    'bench/ratios.js',
+    '--check'
+  ],
+  ['pint: each rule, checked with a real Prometheus', process.execPath, 'bench/lint-rules.js']
 ]
 /**
  * Status of a check that the machine cannot run. Such a check is printed and counted, and the tests
@@ -53,12 +52,12 @@ const CANNOT_RUN = 4
 /**
  * Runs a command to its end.
  * @param {string[]} command
- * @param {'foreground' | 'beside' | 'background'} [as] beside the tests its output is collected;
- *   in the background its priority is also the lowest
+ * @param {'foreground' | 'background'} [as] in the background, at lowest priority, its output is
+ *   collected
  * @returns {Promise<{ status: number | null, text: string }>} exit status, collected output
  */
 async function run ([file, ...args], as = 'foreground') {
-  const output = as === 'foreground' ? 'inherit' : 'pipe'
+  const output = as === 'background' ? 'pipe' : 'inherit'
   const child = spawn(file, args, { cwd: ROOT, stdio: ['ignore', output, output] })
   if (as === 'background' && child.pid) {
     os.setPriority(child.pid, os.constants.priority.PRIORITY_LOW)
@@ -97,20 +96,14 @@ async function main () {
     console.log(`\n== ${title}`)
     count(title, (await run(command)).status)
   }
-  /**
-   * @param {Check} check
-   * @param {'beside' | 'background'} as
-   */
-  const runBeside = async ([title, ...command], as) => {
-    const { status, text } = await run(command, as)
-    console.log(`\n== ${title}\n${text.trimEnd()}`)
-    count(title, status)
-  }
   await runAlone(TOOLS)
-  await runAlone(RATIOS)
-  const beside = (async () => {
-    await runBeside(PINT, 'beside')
-    for (const check of READING) await runBeside(check, 'background')
+  for (const check of RUNNING) await runAlone(check)
+  const reading = (async () => {
+    for (const [title, ...command] of READING) {
+      const { status, text } = await run(command, 'background')
+      console.log(`\n== ${title}\n${text.trimEnd()}`)
+      count(title, status)
+    }
   })()
 
   console.log('\n== jest')
@@ -118,7 +111,7 @@ async function main () {
   const output = path.join(folder, 'results.json')
   const jest = ['jest', '--json', '--outputFile', output, ...process.argv.slice(2)]
   const good = (await run(['npx', '--no-install', ...jest])).status === 0
-  await beside
+  await reading
   let skipped = 0
   if (fs.existsSync(output)) {
     const { numPassedTests, numFailedTests, numPendingTests, numRuntimeErrorTestSuites } =
