@@ -98,4 +98,4 @@ function waitersEvidence (waiters, { serversListening, fewestTimers, fewestConne
   ]
 }
 
-module.exports = { showEvidence, showRare }
+module.exports = { capital, showEvidence, showRare }

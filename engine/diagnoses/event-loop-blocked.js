@@ -3,9 +3,9 @@
 const { defineDiagnosis, ok } = require('./define-diagnosis')
 const { prediction } = require('./evidence')
 const {
-  findFrequent, findRare, isGuess, mayBeMarking, ruleOut, waitsInside
+  findFrequent, findRare, isGuess, mayBeMarking, ruleOut, throttledText, waitsInside
 } = require('./event-loop-blocked-delays')
-const { showEvidence, showRare } = require('./event-loop-blocked-evidence')
+const { capital, showEvidence, showRare } = require('./event-loop-blocked-evidence')
 const { captureCommand } = require('../fixes/command')
 const {
   formatMilliseconds: ms, formatNumber, formatRatio, formatSeconds
@@ -124,7 +124,7 @@ module.exports = defineDiagnosis({
       ...(waiters === 'perhaps' && { severity: 'info' }),
       summary: `Synchronous ${waits ? 'calls that wait block' : 'computation blocks'} the event ` +
         `loop for up to ${ms(longest)}${often}; GC is ${formatRatio(signals.gcPauseRatio ?? 0)} ` +
-        'of the time.',
+        `of the time.${waiters === 'perhaps' ? '' : sayQuota(signals, limits)}`,
       finding: {
         does: waits ? 'waits' : 'computes',
         gcPauseRatio: signals.gcPauseRatio ?? 0,
@@ -192,6 +192,16 @@ const sayMemory = (gcPauseRatio, noticeableRatio) => gcPauseRatio < noticeableRa
   ? 'More memory does not help, nor does a larger heap.'
   : `More memory can only shorten the GC pauses, which take ${formatRatio(gcPauseRatio)} of the ` +
     'time.'
+
+/**
+ * @param {Signals} signals
+ * @param {Limits} limits
+ * @returns {string} a sentence on a CPU quota that may lengthen the blocks; empty without one. The
+ *   headline itself says it of a finding of severity info
+ */
+const sayQuota = (signals, limits) => (signals.cpuThrottledRatio ?? 0) < limits.throttledRatio
+  ? ''
+  : ` ${capital(throttledText(signals))}, which may lengthen the blocks.`
 
 /**
  * @param {Signals} signals

@@ -2556,6 +2556,18 @@ describe('a thread that waits for a CPU', () => {
           'periods, and a higher CPU limit helps'
     )
   })
+  it.each([[0.5, true], [1, false]])(
+    'a blocked loop at %d of a core names the quota: %j', (cores, isNamed) => {
+      const { verdict } = watch({
+        seconds: 60,
+        at: t => ({ values: { ...slowed(cores, t), ...delays(t, 1.5) } })
+      })
+      const { state, summary } = verdict('event-loop-blocked')
+      expect(state).toBe('confirmed')
+      expect(summary.endsWith(' The CPU quota throttled the process in 100 % of its periods, which ' +
+        'may lengthen the blocks.')).toBe(isNamed)
+    }
+  )
   it('a sleeping call takes the same time with any share of a core', () => {
     const { primary } = watch({
       seconds: 60,
