@@ -266,7 +266,7 @@ class ReportText {
     const site = suspects?.suspects.sites[0]
     if (!isShort) this.#say(summary, 2)
     if (!isShort && site) this.#say(`First suspect, by ${kindText(suspects.kind)}: ${site.text}`, 2)
-    // The fix of a confirmed finding outlives every shortening: the headline may be of a suspicion.
+    // A confirmed finding always shows its fix, because the headline may be about a suspicion.
     if (fix && (!isShort || (state === 'confirmed' && !opportunity))) {
       this.#say({ text: `Fix: ${fix.title} (-v shows it)`, style: 'bold' }, 2)
     }

@@ -140,8 +140,8 @@ const mayBeMarking = ({ liveHeapShareRatio: share, recentMajorsPerCpuSecond: maj
   (share ?? 0) >= limits.markedShareRatio && (majors ?? 0) >= limits.markedMajorsPerCpuSecond
 
 /**
- * True if the loop has no idle time left, and GC takes much of it: work piles up, so that turns are
- * long without a slow call, and less GC may end that.
+ * True if overload may cause the delays: the loop has no idle time, and GC takes much of its time.
+ * Turns are then long without a slow call.
  * @param {Signals} signals
  * @param {Limits} limits
  */

@@ -71,8 +71,8 @@ module.exports = defineDiagnosis({
     // Share of CPU time in scavenges and ordinary major GCs that is worth a change. CPU time is the
     // basis, because the pauses of a throttled thread last several times longer by the clock.
     pauseRatio: 0.12,
-    // From this busy share on, work waits for the loop. A server for which 9 % of the time in GC
-    // were predicted measured 22 %, and its loop was idle for 43 % of the time then.
+    // From this busy share on, work waits for the loop. One server measured 22 % of the time in GC
+    // after its fix, where 9 % were predicted.
     neverIdleRatio: 0.95,
     suspectedPauseRatio: 0.06,
     // A confirmed finding stands down to this share: a load near the limit changes no state.
@@ -223,8 +223,8 @@ module.exports = defineDiagnosis({
             ? 'It saves nothing if the objects in use at the same time fill it, too: memwatch ' +
               'compare measures it.'
             : isNeverIdle
-              ? 'The event loop is never idle, so work waits: with less GC it does more of that, ' +
-                'and GC may fall less than predicted.'
+              ? 'The event loop is never idle, so work waits. With less GC it does more work, and ' +
+                'the share of GC may fall less than predicted.'
               : 'The prediction holds for the same load. If clients wait for each answer, the ' +
                 'throughput rises instead.')
       }

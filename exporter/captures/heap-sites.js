@@ -20,8 +20,7 @@ const { originOf: originOfFile, packageOf } = require('@memwatch/engine/text/cod
  * @property {number} share of all growth
  * @property {number} samples number of samples behind it
  * @property {string | null} via package that the site calls, and that allocates for it
- * @property {string | null} innermost package on whose behalf most of its bytes are allocated: the
- *   one nearest to the allocation
+ * @property {string | null} innermost package nearest to the allocation of most of its bytes
  * @property {string[]} through builtin modules, packages and functions of V8 between the site and
  *   the allocation, including the site's own package; most bytes first
  */

@@ -109,8 +109,8 @@ function merged (sites) {
 }
 
 /**
- * Sums up shares by the innermost package on the stack, which allocates or computes for a line of
- * the app.
+ * Sums up shares by package: of bytes by the package nearest to the allocation, of time by the
+ * package that a line of the app calls.
  * @param {UntoldSuspect[]} sites
  * @param {string} app name of the app
  * @returns {import('@memwatch/engine/text/suspect-text').PackageShare[]} worst first

@@ -72,7 +72,8 @@ it.each([
 })
 
 it.each([
-  ['oom_kill', 'No memory problem explains its end: 2 checks had found nothing until the last frame before it.'],
+  ['oom_kill', 'No memory problem explains its end: 2 checks had found nothing until the last ' +
+    'frame before it.'],
   ['clean', 'Healthy: 2 checks ruled out.']
 ])('calls only a process healthy that was not killed: ended by %s', (reason, text) => {
   const lines = linesOf({

@@ -138,7 +138,7 @@ describeWithTools('memwatch diagnose --prometheus', tools => {
           .length
       }
     }
-    // Fewer samples cannot tell, and each diagnosis is a process of its own.
+    // Each diagnosis starts a process, and fewer samples do not suffice.
     await eventually(
       () => prometheus.query('count_over_time(up{app="leaks"}[10m]) >= 20'),
       samples => samples.length > 0,
