@@ -2564,8 +2564,8 @@ describe('a thread that waits for a CPU', () => {
       })
       const { state, summary } = verdict('event-loop-blocked')
       expect(state).toBe('confirmed')
-      expect(summary.endsWith(' The CPU quota throttled the process in 100 % of its periods, which ' +
-        'may lengthen the blocks.')).toBe(isNamed)
+      expect(summary.endsWith(' The CPU quota throttled the process in 100 % of its periods, ' +
+        'which may lengthen the blocks.')).toBe(isNamed)
     }
   )
   it('a sleeping call takes the same time with any share of a core', () => {
