@@ -42,7 +42,7 @@ const LEAST_ROOM_SHARE = 0.02
  * @returns {Fix[]}
  */
 function giveRoom (finding, target) {
-  const { fills, shareBytes, besideBytes } = finding
+  const { course, shareBytes, besideBytes } = finding
   const youngBytes = youngGenerationBytes(Math.max(finding.semiSpaceBytes, ENOUGH_SEMI_SPACE))
   const wanted = Math.ceil(comfortableBytes(finding) / (STEP_MIB * MIB)) * STEP_MIB
   const fits = shareBytes === null
@@ -56,7 +56,7 @@ function giveRoom (finding, target) {
     return [less, enlargeContainer(finding, target, wanted, youngBytes)]
   }
   const raise = raiseLimit(finding, target, megabytes, youngBytes)
-  return fills ? [less, raise] : [raise, less]
+  return course === 'fills' ? [less, raise] : [raise, less]
 }
 
 /**
@@ -106,7 +106,7 @@ function enlargeContainer (finding, target, wanted, youngBytes) {
         `${formatBytes(limit)}${isShared ? `, which ${processes} processes share,` : ''} has no ` +
         `room for the heap of ${wanted} MiB that the app needs`,
     change: limitChange(finding, target, wanted),
-    predicted: predictPauses(finding, wanted),
+    predicted: predictEffect(finding, wanted),
     risk: `${isShared ? 'This process' : 'The container'} needs about ` +
       `${formatBytes(wanted * MIB + youngBytes + besideBytes)} with this heap; with less memory ` +
       'the kernel kills it.'
@@ -131,7 +131,7 @@ function raiseLimit (finding, target, megabytes, youngBytes) {
             'a worker keeps the heap limits of its start.'
         }
       : limitChange(finding, target, megabytes),
-    predicted: predictPauses(finding, megabytes),
+    predicted: predictEffect(finding, megabytes),
     risk: `RSS may rise by up to ${formatBytes(addedBytes)}${describeFit(finding)}. If the live ` +
       'heap grows, the change only delays the end.'
   }
@@ -174,15 +174,20 @@ const oldLimitBytes = ({ heapLimitBytes, semiSpaceBytes }) =>
   oldGenerationLimit(heapLimitBytes, { bytes: semiSpaceBytes })
 
 /**
- * Predicts the pauses under a new heap limit. V8 runs a major GC each time the headroom above the
- * live heap is used up, so twice the headroom halves the major GCs.
+ * Predicts the effect of a new heap limit: on pauses, or on the filled share of a quiet heap. V8
+ * runs a major GC each time the headroom above the live heap is used up, so twice the headroom
+ * halves the major GCs.
  * @param {Finding} finding
  * @param {number} megabytes new limit of the old generation
- * @returns {Fix['predicted']} empty for a heap that fills, whose GCs cost little yet
+ * @returns {Fix['predicted']} the share of the limit for a quiet heap; empty for a heap that fills,
+ *   whose GCs cost little yet
  */
-function predictPauses (finding, megabytes) {
-  const { fills, gcPauseRatio, liveBytes: live } = finding
-  if (fills) return []
+function predictEffect (finding, megabytes) {
+  const { course, gcPauseRatio, liveBytes: live, liveShareRatio } = finding
+  if (course === 'fills') return []
+  if (course === 'quiet') {
+    return [prediction('liveHeapShareRatio', liveShareRatio, live / (megabytes * MIB))]
+  }
   const limit = oldLimitBytes(finding)
   const room = Math.max(limit - live, LEAST_ROOM_SHARE * limit)
   const share = Math.min(1, room / Math.max(1, megabytes * MIB - live))

@@ -10,7 +10,7 @@ const { semiSpaceMax } = require('../v8/heap-sizing')
 
 module.exports = defineDiagnosis({
   id: 'heap-limit-thrash',
-  title: 'The live heap reaches its limit: GCs take much of the time, or will within a minute',
+  title: 'The live heap is close to its limit',
   severity: 'critical',
   scope: 'isolate',
   requires: [
@@ -45,7 +45,8 @@ module.exports = defineDiagnosis({
     suspectedPauseRatio: 0.06,
     // At this share of the limit V8 marks the whole heap every second, mostly on other threads, so
     // a smaller share of pauses is enough. The rate must be high as well: a large, quiet heap ran
-    // one major GC a minute at 91 % of its limit.
+    // one major GC a minute at 91 % of its limit. Such a heap is
+    // suspected, but not urgent.
     brinkShareRatio: 0.87,
     brinkMajorsPerCpuSecond: 0.8,
     brinkPauseRatio: 0.07,
@@ -75,41 +76,23 @@ module.exports = defineDiagnosis({
   judge (signals, limits, target) {
     const left = findSecondsToFill(signals, limits)
     const calm = ruleOut(signals, limits)
-    // A heap that will be full within a minute is suspected before GC shows the problem.
-    if (calm && left === null) return calm
-    const { liveHeapShareRatio: share, heapSizeLimitBytes, recentGcCpuRatio } = signals
+    const { liveHeapShareRatio: share, recentGcCpuRatio } = signals
+    const isNear = share >= limits.brinkShareRatio
+    // A heap that is nearly full, or will be within a minute, is suspected before GC takes time.
+    if (calm && left === null && !isNear) return calm
     const needed = findNeededPauses(signals, limits)
-    const isOnBrink = recentGcCpuRatio >= needed || share >= limits.brinkShareRatio
+    const isOnBrink = recentGcCpuRatio >= needed || isNear
+    const finding = findRoom(signals, target, left !== null ? 'fills' : calm ? 'quiet' : 'thrashes')
     return {
+      ...describe(signals, finding.course, left),
       state: !calm && recentGcCpuRatio >= needed ? 'confirmed' : 'suspected',
-      keeps: !calm,
-      // At the limit the process has seconds to live; below it GC only costs time.
-      severity: left !== null || isOnBrink ? 'critical' : 'warning',
-      standing: `The live heap filled ${formatRatio(share)} of its limit` +
-        (left === null
-          ? `, and GC took ${sayPauses(signals)}`
-          : `, and its rate would fill the rest in about ${formatSeconds(left)}`),
-      summary: `The live heap fills ${formatRatio(share)} of its limit of ` +
-        `${formatBytes(signals.liveHeapBytes / share)}, and ` + (left === null
-        ? `GC takes ${sayPauses(signals)}.`
-        : `at this rate it fills the rest in about ${formatSeconds(left)}.`),
-      finding: {
-        fills: left !== null,
-        liveBytes: signals.liveHeapBytes,
-        heapLimitBytes: heapSizeLimitBytes,
-        gcPauseRatio: signals.recentGcPauseRatio,
-        semiSpaceBytes:
-          signals.semiSpaceMaxBytes ??
-          semiSpaceMax(target, heapSizeLimitBytes)?.bytes ??
-          ENOUGH_SEMI_SPACE,
-        besideBytes: signals.besideHeapBytes ?? 0,
-        containerLimitBytes: signals.containerLimitBytes,
-        shareBytes: signals.containerShareBytes ?? signals.containerLimitBytes,
-        processes: signals.containerProcesses ?? 1
-      },
-      evidence: showEvidence(signals, limits, left, needed),
-      impact: 'Requests wait for GC, and at the limit the process ends with "JavaScript heap out ' +
-        'of memory" (exit 134): in a measurement at 95 %, after about 10 seconds.'
+      keeps: calm ? calm.keeps : true,
+      // At the limit the process has seconds to live; below it GC only costs time, or does not.
+      severity: finding.course === 'quiet'
+        ? 'info'
+        : left !== null || isOnBrink ? 'critical' : 'warning',
+      finding,
+      evidence: showEvidence(signals, limits, left, needed)
     }
   },
 
@@ -120,10 +103,67 @@ module.exports = defineDiagnosis({
 /** @typedef {typeof module.exports.limits} Limits */
 /** @typedef {Parameters<typeof module.exports.judge>[0]} Signals */
 /**
- * @typedef {Record<'liveBytes' | 'heapLimitBytes' | 'gcPauseRatio' | 'semiSpaceBytes' |
- *   'besideBytes' | 'processes', number> & Record<'containerLimitBytes' | 'shareBytes',
- *   number | null> & { fills: boolean }} Finding
+ * Course of a live heap close to its limit: `thrashes` if GC already takes time, `fills` if it will
+ * be full within a minute, else `quiet`.
+ * @typedef {'thrashes' | 'fills' | 'quiet'} Course
+ * @typedef {Record<'liveBytes' | 'heapLimitBytes' | 'liveShareRatio' | 'gcPauseRatio' |
+ *   'semiSpaceBytes' | 'besideBytes' | 'processes', number> & Record<'containerLimitBytes' |
+ *   'shareBytes', number | null> & { course: Course }} Finding
  */
+
+/**
+ * @param {Signals} signals
+ * @param {import('@memwatch/agent/protocol/frame').Hello} target
+ * @param {Course} course
+ * @returns {Finding}
+ */
+const findRoom = (signals, target, course) => ({
+  course,
+  liveBytes: signals.liveHeapBytes,
+  liveShareRatio: signals.liveHeapShareRatio,
+  heapLimitBytes: signals.heapSizeLimitBytes,
+  gcPauseRatio: signals.recentGcPauseRatio,
+  semiSpaceBytes:
+    signals.semiSpaceMaxBytes ??
+    semiSpaceMax(target, signals.heapSizeLimitBytes)?.bytes ??
+    ENOUGH_SEMI_SPACE,
+  besideBytes: signals.besideHeapBytes ?? 0,
+  containerLimitBytes: signals.containerLimitBytes,
+  shareBytes: signals.containerShareBytes ?? signals.containerLimitBytes,
+  processes: signals.containerProcesses ?? 1
+})
+
+/**
+ * @param {Signals} signals
+ * @param {Course} course
+ * @param {number | null} left seconds until the heap is full
+ * @returns {Pick<import('./define-diagnosis').Judgement, 'standing' | 'summary' | 'impact'>}
+ */
+function describe (signals, course, left) {
+  const { liveHeapShareRatio: share, liveHeapBytes: live } = signals
+  const fills = `The live heap fills ${formatRatio(share)} of its limit of ` +
+    formatBytes(live / share)
+  const filled = `The live heap filled ${formatRatio(share)} of its limit`
+  if (course === 'quiet') {
+    return {
+      standing: filled,
+      summary: `${fills}. GC takes ${sayPauses(signals)}, but only ` +
+        `${formatBytes(live / share - live)} are left for growth and garbage.`,
+      impact: 'Growth by that much ends the process with "JavaScript heap out of memory" (exit ' +
+        '134), and before that GC takes most of the time.'
+    }
+  }
+  return {
+    standing: filled + (left === null
+      ? `, and GC took ${sayPauses(signals)}`
+      : `, and its rate would fill the rest in about ${formatSeconds(left)}`),
+    summary: `${fills}, and ` + (left === null
+      ? `GC takes ${sayPauses(signals)}.`
+      : `at this rate it fills the rest in about ${formatSeconds(left)}.`),
+    impact: 'Requests wait for GC, and at the limit the process ends with "JavaScript heap out ' +
+      'of memory" (exit 134): in a measurement at 95 %, after about 10 seconds.'
+  }
+}
 
 /**
  * Is there headroom, or does GC cost little?

@@ -278,9 +278,13 @@ module.exports = {
       }
       // An app that has loaded its data stops growing: the last step counts if it was slower.
       const lately = (values[last] - values[last - 1]) / (times[last] - times[last - 1])
-      const perSecond = Math.min((values[last] - values[0]) / seconds, lately)
+      const elapsed = window.nowSeconds - times[last]
+      // The live heap cannot have grown by more than the used heap has.
+      const { heapUsedBytes = Infinity } = window.values
+      const since = elapsed > 0 ? (heapUsedBytes - values[last]) / elapsed : Infinity
+      const perSecond = Math.min((values[last] - values[0]) / seconds, lately, since)
       if (perSecond <= 0 || values.some((value, i) => i > 0 && value < values[i - 1])) return null
-      return Math.max(0, (limit - values[last]) / perSecond - (window.nowSeconds - times[last]))
+      return Math.max(0, (limit - values[last]) / perSecond - elapsed)
     }
   })
 }

@@ -1562,6 +1562,51 @@ describe('a live heap that fills its limit within a minute', () => {
   it('is no finding if it fell at a major GC', () => {
     expect(states(filling(14, t => t >= 8 ? -40 : 0), 16).state).toBe('ok')
   })
+  it('is no finding if the used heap has hardly risen since the last major GC', () => {
+    const at = used => t => ({
+      ...filling(14)(Math.min(t, 12)),
+      majors: t <= 12 && t % 2 === 0 ? 1 : 0,
+      values: { heapUsedBytes: (t <= 12 ? 20 + 14 * t : used(t)) * MIB }
+    })
+    const goesOn = states(at(t => 20 + 14 * t), 14)
+    expect(goesOn).toMatchObject({ state: 'suspected', isHeld: false })
+    const ended = states(at(t => 188 + (t - 12) / 4), 14)
+    expect(ended).toMatchObject({ isHeld: true })
+  })
+})
+
+describe('a quiet heap close to its limit', () => {
+  const quiet = liveMib => watch({
+    seconds: 60,
+    at: t => ({
+      liveMib,
+      rssMib: 330,
+      scavenges: 0,
+      scavengeSeconds: 0,
+      majors: t % 20 === 15 ? 1 : 0,
+      majorSeconds: t % 20 === 15 ? 0.1 : 0
+    })
+  })
+  it('is suspected, but not urgent, with the room that is left', () => {
+    const { primary, verdict } = quiet(230)
+    expect(primary).toBeNull()
+    expect(verdict('heap-limit-thrash')).toMatchObject({
+      state: 'suspected',
+      severity: 'info',
+      summary: 'The live heap fills 90 % of its limit of 256 MiB. GC takes 1.3 % of the time, ' +
+        'but only 26 MiB are left for growth and garbage.'
+    })
+  })
+  it('has a higher limit as its fix, which predicts the filled share', () => {
+    const { fix, evidence } = quiet(230).verdict('heap-limit-thrash')
+    const [{ title, predicted: [{ signal, from, to }] }] = fix
+    const [, mebibytes] = defined(/^Raise the heap limit to (\d+) MiB/.exec(title))
+    expect(from).toBe(evidence.find(item => item.signal === signal).value)
+    expect(to).toBeCloseTo(230 / Number(mebibytes), 5)
+  })
+  it('is no finding at 85 % of its limit', () => {
+    expect(quiet(218).verdict('heap-limit-thrash').state).toBe('ok')
+  })
 })
 
 describe('resource-leak', () => {
