@@ -1601,7 +1601,7 @@ describe('a quiet heap close to its limit', () => {
     const { fix, evidence } = quiet(230).verdict('heap-limit-thrash')
     const [{ title, predicted: [{ signal, from, to }] }] = fix
     const [, mebibytes] = defined(/^Raise the heap limit to (\d+) MiB/.exec(title))
-    expect(from).toBe(evidence.find(item => item.signal === signal).value)
+    expect(from).toBe(defined(evidence.find(item => item.signal === signal)).value)
     expect(to).toBeCloseTo(230 / Number(mebibytes), 5)
   })
   it('is no finding at 85 % of its limit', () => {

@@ -153,9 +153,9 @@ describeWithTools('the page', ({ chromium }) => {
     // The number and the lines are read at one moment: verdicts still change.
     const listed = () =>
       others.evaluate((region) => ({
-        said: Number(region.innerText.match(/✓ (\d+) ruled out/)?.[1]),
+        said: Number(/✓ (\d+) ruled out/.exec(region.textContent ?? '')?.[1]),
         shown: [...region.querySelectorAll('li')].filter(
-          (line) => line.textContent.includes('ruled out:') && line.checkVisibility()
+          (line) => line.textContent?.includes('ruled out:') && line.checkVisibility()
         ).length
       }))
     const before = await listed()
