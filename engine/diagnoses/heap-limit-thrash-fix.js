@@ -183,10 +183,10 @@ const oldLimitBytes = ({ heapLimitBytes, semiSpaceBytes }) =>
  *   whose GCs cost little yet
  */
 function predictEffect (finding, megabytes) {
-  const { course, gcPauseRatio, liveBytes: live, liveShareRatio } = finding
+  const { course, gcPauseRatio, liveBytes: live, shareOfLimit } = finding
   if (course === 'fills') return []
   if (course === 'quiet') {
-    return [prediction('liveHeapShareRatio', liveShareRatio, live / (megabytes * MIB))]
+    return [prediction('liveHeapPeakShareRatio', shareOfLimit, live / (megabytes * MIB))]
   }
   const limit = oldLimitBytes(finding)
   const room = Math.max(limit - live, LEAST_ROOM_SHARE * limit)

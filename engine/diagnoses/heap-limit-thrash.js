@@ -25,6 +25,7 @@ module.exports = defineDiagnosis({
   ],
   uses: [
     'heapLimitSecondsLeft',
+    'liveHeapPeakShareRatio',
     'majorPauseSeconds',
     'liveHeapTrend',
     'besideHeapBytes',
@@ -76,23 +77,28 @@ module.exports = defineDiagnosis({
   judge (signals, limits, target) {
     const left = findSecondsToFill(signals, limits)
     const calm = ruleOut(signals, limits)
+    // A heap that will be full within a minute is suspected before GC takes time.
+    if (calm && left === null) return judgeQuiet(signals, limits, target, calm)
     const { liveHeapShareRatio: share, recentGcCpuRatio } = signals
-    const isNear = share >= limits.brinkShareRatio
-    // A heap that is nearly full, or will be within a minute, is suspected before GC takes time.
-    if (calm && left === null && !isNear) return calm
     const needed = findNeededPauses(signals, limits)
-    const isOnBrink = recentGcCpuRatio >= needed || isNear
-    const finding = findRoom(signals, target, left !== null ? 'fills' : calm ? 'quiet' : 'thrashes')
+    const isOnBrink = recentGcCpuRatio >= needed || share >= limits.brinkShareRatio
     return {
-      ...describe(signals, finding.course, left),
       state: !calm && recentGcCpuRatio >= needed ? 'confirmed' : 'suspected',
-      keeps: calm ? calm.keeps : true,
-      // At the limit the process has seconds to live; below it GC only costs time, or does not.
-      severity: finding.course === 'quiet'
-        ? 'info'
-        : left !== null || isOnBrink ? 'critical' : 'warning',
-      finding,
-      evidence: showEvidence(signals, limits, left, needed)
+      keeps: !calm,
+      // At the limit the process has seconds to live; below it GC only costs time.
+      severity: left !== null || isOnBrink ? 'critical' : 'warning',
+      standing: `The live heap filled ${formatRatio(share)} of its limit` +
+        (left === null
+          ? `, and GC took ${sayPauses(signals)}`
+          : `, and its rate would fill the rest in about ${formatSeconds(left)}`),
+      summary: `The live heap fills ${formatRatio(share)} of its limit of ` +
+        `${formatBytes(signals.liveHeapBytes / share)}, and ` + (left === null
+        ? `GC takes ${sayPauses(signals)}.`
+        : `at this rate it fills the rest in about ${formatSeconds(left)}.`),
+      finding: findRoom(signals, target, left === null ? 'thrashes' : 'fills', share),
+      evidence: showEvidence(signals, limits, left, needed),
+      impact: 'Requests wait for GC, and at the limit the process ends with "JavaScript heap out ' +
+        'of memory" (exit 134): in a measurement at 95 %, after about 10 seconds.'
     }
   },
 
@@ -106,21 +112,23 @@ module.exports = defineDiagnosis({
  * Course of a live heap close to its limit: `thrashes` if GC already takes time, `fills` if it will
  * be full within a minute, else `quiet`.
  * @typedef {'thrashes' | 'fills' | 'quiet'} Course
- * @typedef {Record<'liveBytes' | 'heapLimitBytes' | 'liveShareRatio' | 'gcPauseRatio' |
+ * @typedef {Record<'liveBytes' | 'heapLimitBytes' | 'shareOfLimit' | 'gcPauseRatio' |
  *   'semiSpaceBytes' | 'besideBytes' | 'processes', number> & Record<'containerLimitBytes' |
- *   'shareBytes', number | null> & { course: Course }} Finding
+ *   'shareBytes', number | null> & { course: Course }} Finding shareOfLimit: liveBytes divided by
+ *   the maximum of the old generation; shareBytes: part of the container for this process
  */
 
 /**
  * @param {Signals} signals
  * @param {import('@memwatch/agent/protocol/frame').Hello} target
  * @param {Course} course
+ * @param {number} shareOfLimit
  * @returns {Finding}
  */
-const findRoom = (signals, target, course) => ({
+const findRoom = (signals, target, course, shareOfLimit) => ({
   course,
-  liveBytes: signals.liveHeapBytes,
-  liveShareRatio: signals.liveHeapShareRatio,
+  liveBytes: signals.liveHeapBytes / signals.liveHeapShareRatio * shareOfLimit,
+  shareOfLimit,
   heapLimitBytes: signals.heapSizeLimitBytes,
   gcPauseRatio: signals.recentGcPauseRatio,
   semiSpaceBytes:
@@ -134,34 +142,40 @@ const findRoom = (signals, target, course) => ({
 })
 
 /**
+ * Judges a heap whose GCs take little time. It is suspected if it came close to its limit within
+ * the last week: one that does so each day is one finding.
  * @param {Signals} signals
- * @param {Course} course
- * @param {number | null} left seconds until the heap is full
- * @returns {Pick<import('./define-diagnosis').Judgement, 'standing' | 'summary' | 'impact'>}
+ * @param {Limits} limits
+ * @param {import('@memwatch/agent/protocol/frame').Hello} target
+ * @param {import('./define-diagnosis').Dismissal} calm
+ * @returns {import('./define-diagnosis').Judgement<Finding>}
  */
-function describe (signals, course, left) {
-  const { liveHeapShareRatio: share, liveHeapBytes: live } = signals
-  const fills = `The live heap fills ${formatRatio(share)} of its limit of ` +
-    formatBytes(live / share)
-  const filled = `The live heap filled ${formatRatio(share)} of its limit`
-  if (course === 'quiet') {
-    return {
-      standing: filled,
-      summary: `${fills}. GC takes ${sayPauses(signals)}, but only ` +
-        `${formatBytes(live / share - live)} are left for growth and garbage.`,
-      impact: 'Growth by that much ends the process with "JavaScript heap out of memory" (exit ' +
-        '134), and before that GC takes most of the time.'
-    }
-  }
+function judgeQuiet (signals, limits, target, calm) {
+  const { liveHeapShareRatio: share, liveHeapBytes: live, liveHeapPeakShareRatio } = signals
+  const peak = liveHeapPeakShareRatio ?? share
+  if (peak < limits.brinkShareRatio) return calm
+  const limit = live / share
+  const left = `${formatBytes((1 - peak) * limit)} for growth and garbage`
+  const isNow = share >= limits.brinkShareRatio
   return {
-    standing: filled + (left === null
-      ? `, and GC took ${sayPauses(signals)}`
-      : `, and its rate would fill the rest in about ${formatSeconds(left)}`),
-    summary: `${fills}, and ` + (left === null
-      ? `GC takes ${sayPauses(signals)}.`
-      : `at this rate it fills the rest in about ${formatSeconds(left)}.`),
-    impact: 'Requests wait for GC, and at the limit the process ends with "JavaScript heap out ' +
-      'of memory" (exit 134): in a measurement at 95 %, after about 10 seconds.'
+    state: 'suspected',
+    severity: 'info',
+    keeps: calm.keeps,
+    standing: `The live heap filled ${formatRatio(peak)} of its limit`,
+    summary: isNow
+      ? `The live heap fills ${formatRatio(share)} of its limit of ${formatBytes(limit)}. GC takes ` +
+        `only ${sayPauses(signals)}, but that leaves ${left}.`
+      : `The live heap fills ${formatRatio(share)} of its limit of ${formatBytes(limit)} now, but ` +
+        `filled ${formatRatio(peak)} before, which left ${left}.`,
+    finding: findRoom(signals, target, 'quiet', peak),
+    evidence: listEvidence(
+      evidence('liveHeapPeakShareRatio', peak, limits.brinkShareRatio, (value, threshold) =>
+        `After a major GC ${formatBytes(peak * limit)} were left: ${value} of the limit. Above ` +
+        `${threshold} a little growth ends the process.`),
+      showEvidence(signals, limits, null, findNeededPauses(signals, limits))
+    ),
+    impact: 'Growth by that much ends the process with "JavaScript heap out of memory" (exit ' +
+      '134), and before that GC takes most of the time.'
   }
 }
 

@@ -171,10 +171,11 @@ module.exports = defineDiagnosis({
         change: {
           code:
             (grows ? PATTERNS[grows] : '') +
-            'Limit every Map, array and cache that grows with traffic (a size or a TTL), remove ' +
-              'listeners that are added per request, and keep data about other objects in a ' +
-              `WeakMap. ${captureCommand(target, 'heap_profile')} names the lines that allocate ` +
-              'the retained objects.'
+            'Limit every Map, array and cache that grows with traffic (a size or a TTL), and ' +
+              'every queue (delay or refuse work while it is full). Remove listeners that are ' +
+              'added per request, and keep data about other objects in a WeakMap. ' +
+              `${captureCommand(target, 'heap_profile')} names the lines that allocate the ` +
+              'retained objects.'
         },
         predicted: [prediction('liveHeapGrowthBytesPerSecond', growthBytesPerSecond, 0)],
         risk: 'A larger --max-old-space-size only delays the crash. A restart gains time.'

@@ -5,6 +5,7 @@ const { DAY_SECONDS, unexplainedGrowth } = require('../statistics/unexplained-gr
 const { median } = require('../statistics/quantile')
 const { heapRunwayBytes } = require('./heap')
 const { peakOfDay } = require('./day-peak')
+const { readOldLimit } = require('./heap-sizes')
 const { QUICK_SECONDS, loadShare } = require('./load-share')
 
 /**
@@ -258,6 +259,20 @@ module.exports = {
   liveHeapLastingTrend: trend('liveHeapBytes', 'the live heap'),
   liveHeapLoadShareRatio: loadShareOf('liveHeapBytes', 'the live heap'),
   liveHeapEarlierHighBytes: earlierHighOf('liveHeapBytes', 'the live heap'),
+  liveHeapPeakShareRatio: /** @type {Signal} */ ({
+    unit: 'ratio',
+    expected: 'after the first major GC',
+    afterEvent: true,
+    help: 'Maximum of the live heap in the last week, divided by the maximum of the old generation.',
+    compute: window => {
+      const { liveHeapBytes } = window.values
+      const limit = readOldLimit(window)
+      if (liveHeapBytes === undefined || limit === null) return null
+      const lately = window.overSpan('high of the live heap', QUICK_SECONDS, () =>
+        Math.max(...window.points('liveHeapBytes', QUICK_SECONDS).values))
+      return Math.max(liveHeapBytes, lately, earlierHigh(window, 'liveHeapBytes') ?? 0) / limit
+    }
+  }),
   liveHeapPeakRunwayBytes: /** @type {Signal} */ ({
     unit: 'bytes',
     help: 'Memory left for the live heap at the busiest moment of the day.',

@@ -11,6 +11,7 @@ const NAMES = Object.freeze({
     'liveHeapAtMostBytes', 'liveHeapBytes', 'liveHeapHighestBytes', 'liveHeapReadings',
     'liveHeapShareRatio'
   ]),
+  ...nameAll('filled share of the heap limit', ['liveHeapPeakShareRatio']),
   ...nameAll('used heap', ['heapUsedBytes', 'pointerSpaceShareRatio']),
   ...nameAll('memory that V8 holds for the heap', ['heapResidentBytes']),
   ...nameAll('heap limit', ['heapSizeLimitBytes']),

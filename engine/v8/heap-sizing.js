@@ -125,7 +125,7 @@ function semiSpaceMax (hello, heapSizeLimitBytes) {
     return {
       bytes: (youngMb * MB) / SEMI_SPACES,
       origin: 'resource-limits',
-      because: `the worker's resourceLimits allow a young generation of ${youngMb} MB`
+      because: `the young generation of this worker may have up to ${youngMb} MB`
     }
   }
   const [v8Major, v8Minor] = hello.v8.split('.').map(Number)

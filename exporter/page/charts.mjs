@@ -238,6 +238,7 @@ export const charts = [
       liveHeapHighestBytes: levelOf(last('liveHeapBytes')),
       liveHeapGrowthFit: text,
       liveHeapLateGrowthRatio: text,
+      liveHeapPeakShareRatio: text,
       liveHeapShareRatio: text,
       heapLimitSecondsLeft: text,
       codeSpaceRiseBytes: rise('codeSpaceBytes')
