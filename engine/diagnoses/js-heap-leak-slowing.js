@@ -98,10 +98,14 @@ function stands (signals, limits) {
 }
 
 /**
+ * Was the live heap near its limit within the last ten minutes? Single readings vary.
  * @param {Signals} signals
  * @param {Limits} limits
  */
-const isNearLimit = ({ liveHeapShareRatio: share }, { nearLimitRatio }) =>
-  (share ?? 0) >= nearLimitRatio
+function isNearLimit (signals, { nearLimitRatio }) {
+  const { liveHeapShareRatio: share, liveHeapBytes: live, liveHeapHighestBytes: highest } = signals
+  return share !== null && live !== null &&
+    share * ((highest ?? live) / live) >= nearLimitRatio
+}
 
 module.exports = { isNearLimit, judgeNearLimit, judgeSlower, ruleOutFilling }

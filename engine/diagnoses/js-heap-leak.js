@@ -37,6 +37,7 @@ module.exports = defineDiagnosis({
     'rssTrend',
     'unwatchedSeconds',
     'liveHeapShareRatio',
+    'liveHeapHighestBytes',
     'oldSpaceTrend',
     'largeObjectSpaceTrend',
     'codeSpaceTrend',

@@ -1576,11 +1576,11 @@ describe('a live heap that fills its limit within a minute', () => {
 })
 
 describe('a quiet heap close to its limit', () => {
-  const quiet = liveMib => watch({
-    seconds: 60,
+  const quiet = (liveMib, seconds = 60, at = (_t) => liveMib) => watch({
+    seconds,
     at: t => ({
-      liveMib,
-      rssMib: 330,
+      liveMib: at(t),
+      rssMib: 100 + at(t),
       scavenges: 0,
       scavengeSeconds: 0,
       majors: t % 20 === 15 ? 1 : 0,
@@ -1593,8 +1593,8 @@ describe('a quiet heap close to its limit', () => {
     expect(verdict('heap-limit-thrash')).toMatchObject({
       state: 'suspected',
       severity: 'info',
-      summary: 'The live heap fills 90 % of its limit of 256 MiB. GC takes 1.3 % of the time, ' +
-        'but only 26 MiB are left for growth and garbage.'
+      summary: 'The live heap fills 90 % of its limit of 256 MiB. GC takes only 1.3 % of the ' +
+        'time, but that leaves 26 MiB for growth and garbage.'
     })
   })
   it('has a higher limit as its fix, which predicts the filled share', () => {
@@ -1603,6 +1603,13 @@ describe('a quiet heap close to its limit', () => {
     const [, mebibytes] = defined(/^Raise the heap limit to (\d+) MiB/.exec(title))
     expect(from).toBe(defined(evidence.find(item => item.signal === signal)).value)
     expect(to).toBeCloseTo(230 / Number(mebibytes), 5)
+  })
+  it('stays a finding while the live heap is smaller, with the fix for its largest size', () => {
+    const { summary, fix } = quiet(230, 1200, t => t < 400 ? 230 : 128)
+      .verdict('heap-limit-thrash')
+    expect(summary).toBe('The live heap fills 50 % of its limit of 256 MiB now, but filled 90 % ' +
+      'before, which left 26 MiB for growth and garbage.')
+    expect(fix[0].title).toBe(quiet(230).verdict('heap-limit-thrash').fix[0].title)
   })
   it('is no finding at 85 % of its limit', () => {
     expect(quiet(218).verdict('heap-limit-thrash').state).toBe('ok')
