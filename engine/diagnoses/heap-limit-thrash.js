@@ -163,8 +163,8 @@ function judgeQuiet (signals, limits, target, calm) {
     keeps: calm.keeps,
     standing: `The live heap filled ${formatRatio(peak)} of its limit`,
     summary: isNow
-      ? `The live heap fills ${formatRatio(share)} of its limit of ${formatBytes(limit)}. GC takes ` +
-        `only ${sayPauses(signals)}, but that leaves ${left}.`
+      ? `The live heap fills ${formatRatio(share)} of its limit of ${formatBytes(limit)}, which ` +
+        `leaves ${left}. Major GCs take little time so far.`
       : `The live heap fills ${formatRatio(share)} of its limit of ${formatBytes(limit)} now, but ` +
         `filled ${formatRatio(peak)} before, which left ${left}.`,
     finding: findRoom(signals, target, 'quiet', peak),
@@ -172,7 +172,7 @@ function judgeQuiet (signals, limits, target, calm) {
       evidence('liveHeapPeakShareRatio', peak, limits.brinkShareRatio, (value, threshold) =>
         `After a major GC ${formatBytes(peak * limit)} were left: ${value} of the limit. Above ` +
         `${threshold} a little growth ends the process.`),
-      showEvidence(signals, limits, null, findNeededPauses(signals, limits))
+      pausesEvidence(signals, findNeededPauses(signals, limits))
     ),
     impact: 'Growth by that much ends the process with "JavaScript heap out of memory" (exit ' +
       '134), and before that GC takes most of the time.'
@@ -233,6 +233,14 @@ const findNeededPauses = ({ liveHeapShareRatio, recentMajorsPerCpuSecond }, limi
     ? limits.brinkPauseRatio
     : limits.pauseRatio
 
+/**
+ * @param {Signals} signals
+ * @param {number} needed ratio
+ */
+const pausesEvidence = (signals, needed) =>
+  evidence('recentGcPauseRatio', signals.recentGcPauseRatio, needed, (_, limit) =>
+    `GC pauses take ${sayPauses(signals)}; the threshold is ${limit} of CPU time.`)
+
 /** @param {Signals} signals */
 const sayPauses = signals =>
   wallAndCpu(signals, signals.recentGcPauseRatio, signals.recentGcCpuRatio)
@@ -254,8 +262,7 @@ function showEvidence (signals, limits, left, neededPauses) {
     left !== null && evidence('heapLimitSecondsLeft', left, limits.fillsSeconds, value =>
       'The live heap fell at none of the last major GCs: at this rate it reaches its limit in ' +
       `about ${value}.`),
-    evidence('recentGcPauseRatio', signals.recentGcPauseRatio, neededPauses, (_, limit) =>
-      `GC pauses take ${sayPauses(signals)}; the threshold is ${limit} of CPU time.`),
+    pausesEvidence(signals, neededPauses),
     evidence('recentMajorsPerSecond', majors, limits.majorsPerCpuSecond, value =>
       `${value} major GCs${majors > 0 ? `: one every ${formatNumber(1 / majors)} s` : ''}, each of them ` +
       `${formatMilliseconds(signals.majorPauseSeconds ?? 0)} long.`),

@@ -1593,8 +1593,8 @@ describe('a quiet heap close to its limit', () => {
     expect(verdict('heap-limit-thrash')).toMatchObject({
       state: 'suspected',
       severity: 'info',
-      summary: 'The live heap fills 90 % of its limit of 256 MiB. GC takes only 1.3 % of the ' +
-        'time, but that leaves 26 MiB for growth and garbage.'
+      summary: 'The live heap fills 90 % of its limit of 256 MiB, which leaves 26 MiB for ' +
+        'growth and garbage. Major GCs take little time so far.'
     })
   })
   it('has a higher limit as its fix, which predicts the filled share', () => {
