@@ -42,6 +42,28 @@ const LEAST_FILL_READINGS = 4
 /** Shortest span of major GCs: a burst within a moment is no trend. */
 const LEAST_FILL_SECONDS = 5
 
+/**
+ * Upper bound of the growth of the live heap, by the used heap, which contains it. It also compares
+ * two sizes of the used heap, if they are far apart: the first reading may lack objects that were
+ * still in the new space.
+ * @param {import('../history/window').Window} window
+ * @param {import('../history/window').Points} readings of the live heap, at least two
+ * @returns {number} bytes a second; Infinity if it is unknown
+ */
+function usedHeapGrowth (window, { times, values }) {
+  const { nowSeconds, values: { heapUsedBytes: now } } = window
+  const [before, last] = [times.length - 2, times.length - 1]
+  if (now === undefined) return Infinity
+  const sinceLast = times[last] < nowSeconds
+    ? (now - values[last]) / (nowSeconds - times[last])
+    : Infinity
+  const seconds = nowSeconds - times[before]
+  const [used] = window.points('heapUsedBytes', seconds).values
+  return seconds < LEAST_FILL_SECONDS || used === undefined
+    ? sinceLast
+    : Math.min(sinceLast, (now - used) / seconds)
+}
+
 /** Time for which a fall must last: objects of requests come and go. */
 const FALL_SECONDS = 15
 
@@ -279,10 +301,9 @@ module.exports = {
       // An app that has loaded its data stops growing: the last step counts if it was slower.
       const lately = (values[last] - values[last - 1]) / (times[last] - times[last - 1])
       const elapsed = window.nowSeconds - times[last]
-      // The live heap cannot have grown by more than the used heap has.
-      const { heapUsedBytes = Infinity } = window.values
-      const since = elapsed > 0 ? (heapUsedBytes - values[last]) / elapsed : Infinity
-      const perSecond = Math.min((values[last] - values[0]) / seconds, lately, since)
+      const perSecond = Math.min(
+        (values[last] - values[0]) / seconds, lately, usedHeapGrowth(window, { times, values })
+      )
       if (perSecond <= 0 || values.some((value, i) => i > 0 && value < values[i - 1])) return null
       return Math.max(0, (limit - values[last]) / perSecond - elapsed)
     }
