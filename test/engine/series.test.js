@@ -188,29 +188,46 @@ describe('a rate over rare frames', () => {
   })
 })
 
-it('the time to the heap limit counts each reading of the live heap at its own time', () => {
-  // The live heap grows by half a MiB a second, to 512 MiB.
-  const majors = [10, 20, 120, 172, 180, 181, 190]
-  const target = new Target({ hello: hello(), name: 'api', thread: 'main' })
-  for (let second = 1; second <= 198; second++) {
-    const last = majors.findLast(at => at <= second)
-    target.take(
-      frame({
-        sequence: second,
-        uptimeSeconds: second,
-        values: {
-          heapSizeLimitBytes: 512 * MIB,
-          ...(last && {
-            liveHeapBytes: (200 + last / 2) * MIB,
-            liveHeapMajors: majors.indexOf(last) + 1
-          })
-        }
-      }),
-      1000 * second
-    )
+describe('the time to the heap limit of 512 MiB', () => {
+  /**
+   * @param {number[]} majors times of the major GCs
+   * @param {number} seconds
+   * @param {(at: number) => number} live MiB after a major GC
+   * @param {(second: number) => number} [used] MiB
+   */
+  function secondsLeft (majors, seconds, live, used) {
+    const target = new Target({ hello: hello(), name: 'api', thread: 'main' })
+    for (let second = 1; second <= seconds; second++) {
+      const last = majors.findLast(at => at <= second)
+      target.take(
+        frame({
+          sequence: second,
+          uptimeSeconds: second,
+          values: {
+            heapSizeLimitBytes: 512 * MIB,
+            ...(used && { heapUsedBytes: used(second) * MIB }),
+            ...(last && {
+              liveHeapBytes: live(last) * MIB, liveHeapMajors: majors.indexOf(last) + 1
+            })
+          }
+        }),
+        1000 * second
+      )
+    }
+    return signalsOf(/** @type {any} */ (target.window())).heapLimitSecondsLeft
   }
-  const { heapLimitSecondsLeft } = signalsOf(/** @type {any} */ (target.window()))
-  expect(heapLimitSecondsLeft).toBeGreaterThan(300)
+  it('counts each reading of the live heap at its own time', () => {
+    const majors = [10, 20, 120, 172, 180, 181, 190]
+    expect(secondsLeft(majors, 198, at => 200 + at / 2)).toBeGreaterThan(300)
+  })
+  it('counts no objects that only left the new space', () => {
+    // The load ends at 8 s. The major GC at 14 s finds 20 MiB more in the old space.
+    const majors = [2, 4, 6, 8, 14]
+    const live = at => at < 14 ? 200 + 20 * at : 380
+    const used = young => second => second <= 8 ? 200 + 20 * second + young : 380
+    expect(secondsLeft(majors, 14, live, used(0))).toBeLessThan(60)
+    expect(secondsLeft(majors, 14, live, used(20))).toBeNull()
+  })
 })
 
 describe('while the agent does not observe GCs', () => {
