@@ -46,8 +46,8 @@ module.exports = defineDiagnosis({
     suspectedPauseRatio: 0.06,
     // At this share of the limit V8 marks the whole heap every second, mostly on other threads, so
     // a smaller share of pauses is enough. The rate must be high as well: a large, quiet heap ran
-    // one major GC a minute at 91 % of its limit. Such a heap is
-    // suspected, but not urgent.
+    // one major GC a minute at 91 % of its limit. A quiet heap above this share is suspected, with
+    // severity info.
     brinkShareRatio: 0.87,
     brinkMajorsPerCpuSecond: 0.8,
     brinkPauseRatio: 0.07,
