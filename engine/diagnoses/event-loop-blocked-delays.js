@@ -149,6 +149,14 @@ const mayBeOverload = ({ eventLoopUtilizationRatio: busy, gcPauseRatio: gc }, li
   busy >= limits.frequentBusyRatio && (gc ?? 0) >= limits.overloadGcRatio
 
 /**
+ * True if the loop has no idle time, because its CPU quota allows less CPU than its work needs.
+ * @param {Signals} signals
+ * @param {Limits} limits
+ */
+const isOutOfCpu = ({ eventLoopUtilizationRatio: busy, cpuThrottledRatio: throttled }, limits) =>
+  busy >= limits.frequentBusyRatio && (throttled ?? 0) >= limits.outOfCpuRatio
+
+/**
  * True if the loop sleeps inside calls for most of its busy time. Time spent waiting for a CPU is
  * excluded.
  * @param {Signals} signals
@@ -164,5 +172,5 @@ const throttledText = ({ cpuThrottledRatio }) =>
   `the CPU quota throttled the process in ${formatRatio(cpuThrottledRatio ?? 0)} of its periods`
 
 module.exports = {
-  findFrequent, findRare, isGuess, mayBeMarking, ruleOut, throttledText, waitsInside
+  findFrequent, findRare, isGuess, isOutOfCpu, mayBeMarking, ruleOut, throttledText, waitsInside
 }

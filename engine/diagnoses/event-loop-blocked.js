@@ -3,7 +3,7 @@
 const { defineDiagnosis, ok } = require('./define-diagnosis')
 const { prediction } = require('./evidence')
 const {
-  findFrequent, findRare, isGuess, mayBeMarking, ruleOut, throttledText, waitsInside
+  findFrequent, findRare, isGuess, isOutOfCpu, mayBeMarking, ruleOut, throttledText, waitsInside
 } = require('./event-loop-blocked-delays')
 const { capital, showEvidence, showRare } = require('./event-loop-blocked-evidence')
 const { captureCommand } = require('../fixes/command')
@@ -78,6 +78,10 @@ module.exports = defineDiagnosis({
     // Share of throttled quota periods. Only Linux reports how long the thread waited for a CPU.
     // Elsewhere, above this share, the quota may cause all of the delay.
     throttledRatio: 0.1,
+    // A loop that is never idle while its CPU quota throttles the process in this share of periods
+    // has more work than the quota allows. Its turns are then long without a slow call: an app with
+    // a quarter of a core had delays of 1.2 s, and of 0.02 s without the quota.
+    outOfCpuRatio: 0.5,
     // The verdict is a guess if the thread's CPU time is unknown, and the thread waited for a CPU
     // during more than this share of its busy time.
     contendedRatio: 0.7,
@@ -117,17 +121,17 @@ module.exports = defineDiagnosis({
     }
     const isCertain = isLong && waiters !== 'perhaps' && !isGuess(signals, limits)
     const waits = !areRare && waitsInside(signals, limits)
+    const lacksCpu = !waits && isOutOfCpu(signals, limits)
     const waited = `${ms(mean)} on average, up to ${ms(longest)}`
-    const often = areRare ? sayOften(signals) : ''
     return {
       state: isCertain ? 'confirmed' : 'suspected',
       ...(waiters === 'perhaps' && { severity: 'info' }),
-      summary: `Synchronous ${waits ? 'calls that wait block' : 'computation blocks'} the event ` +
-        `loop for up to ${ms(longest)}${often}; GC is ${formatRatio(signals.gcPauseRatio ?? 0)} ` +
-        `of the time.${waiters === 'perhaps' ? '' : sayQuota(signals, limits)}`,
+      summary: sayBlocks(signals, { longest, waits, areRare, lacksCpu }) +
+        sayQuota(signals, limits, lacksCpu),
       finding: {
         does: waits ? 'waits' : 'computes',
         gcPauseRatio: signals.gcPauseRatio ?? 0,
+        coresUnderQuota: lacksCpu ? signals.threadCpuRatio : null,
         mayBeMarking: mayBeMarking(signals, limits),
         signal: areRare ? 'longBlocksWaitSeconds' : 'expectedWaitSeconds',
         seconds: mean
@@ -142,11 +146,12 @@ module.exports = defineDiagnosis({
     }
   },
 
-  /** @returns {import('./define-diagnosis').Fix[]} */
-  fix ({ does, mayBeMarking, gcPauseRatio, signal, seconds }, target, limits) {
+  /** @returns {Fix[]} */
+  fix ({ does, coresUnderQuota, mayBeMarking, gcPauseRatio, signal, seconds }, target, limits) {
     const waits = does === 'waits'
     const capture = `${captureCommand(target, 'cpu_profile')} takes a profile.`
     return [
+      ...(coresUnderQuota === null ? [] : [raiseQuota(coresUnderQuota)]),
       {
         title: waits
           ? 'Replace the synchronous calls'
@@ -174,12 +179,15 @@ module.exports = defineDiagnosis({
 })
 
 /** @typedef {import('./event-loop-blocked-delays').Delays} Delays */
+/** @typedef {import('./define-diagnosis').Fix} Fix */
 /** @typedef {typeof module.exports.limits} Limits */
 /** @typedef {Parameters<typeof module.exports.judge>[0]} Signals */
 /**
  * @typedef {{ does: 'waits' | 'computes', mayBeMarking: boolean, gcPauseRatio: number,
- *   seconds: number, signal: 'expectedWaitSeconds' | 'longBlocksWaitSeconds' }} Finding
- *   does: what the synchronous code does; seconds: mean wait
+ *   seconds: number, signal: 'expectedWaitSeconds' | 'longBlocksWaitSeconds',
+ *   coresUnderQuota: number | null }} Finding
+ *   does: what the synchronous code does; seconds: mean wait; coresUnderQuota: CPU of the thread if
+ *   its quota allows no more, else null
  */
 /** @typedef {ReturnType<typeof findWaiters>} Waiters */
 
@@ -195,13 +203,44 @@ const sayMemory = (gcPauseRatio, noticeableRatio) => gcPauseRatio < noticeableRa
 
 /**
  * @param {Signals} signals
- * @param {Limits} limits
- * @returns {string} a sentence on a CPU quota that may lengthen the blocks; empty without one. The
- *   headline itself says it of a finding of severity info
+ * @param {{ longest: number, waits: boolean, areRare: boolean, lacksCpu: boolean }} found longest:
+ *   seconds
  */
-const sayQuota = (signals, limits) => (signals.cpuThrottledRatio ?? 0) < limits.throttledRatio
-  ? ''
-  : ` ${capital(throttledText(signals))}, which may lengthen the blocks.`
+function sayBlocks (signals, { longest, waits, areRare, lacksCpu }) {
+  const gc = `GC is ${formatRatio(signals.gcPauseRatio ?? 0)} of the time.`
+  return lacksCpu
+    ? `The event loop is never idle, and late by up to ${ms(longest)}: synchronous calls are ` +
+      `long, or many wait for their turn. ${gc}`
+    : `Synchronous ${waits ? 'calls that wait block' : 'computation blocks'} the event loop for ` +
+      `up to ${ms(longest)}${areRare ? sayOften(signals) : ''}; ${gc}`
+}
+
+/**
+ * @param {Signals} signals
+ * @param {Limits} limits
+ * @param {boolean} lacksCpu
+ * @returns {string} a sentence on a CPU quota that may cause or lengthen the delays; empty without
+ *   one
+ */
+const sayQuota = (signals, limits, lacksCpu) =>
+  (signals.cpuThrottledRatio ?? 0) < limits.throttledRatio
+    ? ''
+    : ` ${capital(throttledText(signals))}, which may ${lacksCpu ? 'cause' : 'lengthen'} the ` +
+      'delays.'
+
+/**
+ * @param {number} cores
+ * @returns {Fix}
+ */
+const raiseQuota = cores => ({
+  title: 'Raise the CPU limit',
+  change: {
+    code: `The thread always has work, and its CPU quota gives it ${formatNumber(cores)} of a ` +
+      'core. Raise resources.limits.cpu in Kubernetes, or --cpus of Docker.'
+  },
+  predicted: [],
+  risk: 'If single calls are long, they still block the loop, for a shorter time.'
+})
 
 /**
  * @param {Signals} signals

@@ -3,7 +3,7 @@
 // Changes of memory outside the heap over time. A single scan shows only one moment.
 
 const { isOwnGc } = require('@memwatch/agent/protocol/frame')
-const { median } = require('../statistics/quantile')
+const { median, quantile } = require('../statistics/quantile')
 const { bufferChurnBytes } = require('./buffers')
 const { isStale, residentNow } = require('../memory/anatomy')
 const { NATIVE_BASE_BYTES } = require('../memory/parts')
@@ -29,9 +29,11 @@ const typicalNativeBytes = window => {
 }
 
 /** Full GCs that are enough to judge what they free. */
-const LEAST_FORCED = 3
+const LEAST_FORCED = 5
 /** Time after a GC within which native code returns what it freed. */
 const RETURN_SECONDS = 4
+/** Share of the falls without such a GC that a usual fall exceeds. */
+const USUAL_SHARE = 0.75
 
 /**
  * Native memory that the full GCs of memwatch free. Without them it would wait for a major GC of
@@ -46,13 +48,24 @@ const forcedFrees = window => window.once('freed by forced GCs', () => {
   const seconds = window.settledSeconds(NATIVE_SECONDS)
   const { times: gcs } = window.pointsOnChange('forcedMajors', 'forcedMajors', seconds)
   const { times, values } = window.points('nativeBytes', seconds)
-  const freed = []
-  for (const gc of gcs) {
-    const next = times.findIndex(time => time >= gc)
-    if (next < 1) continue
-    const after = values.slice(next).filter((_, i) => times[next + i] <= gc + RETURN_SECONDS)
-    freed.push(Math.max(0, values[next - 1] - Math.min(...after)))
+  /**
+   * @param {number} next position of the first reading after a moment
+   * @param {number} until
+   */
+  const fall = (next, until) => {
+    const after = values.slice(next).filter((_, i) => times[next + i] <= until)
+    return Math.max(0, values[next - 1] - Math.min(...after))
   }
+  // Workers make this memory vary: what it usually falls by does not count.
+  const usual = times
+    .map((time, i) => ({ i, from: times[i - 1], until: time + RETURN_SECONDS }))
+    .filter(({ i, from, until }) => i > 0 && !gcs.some(gc => gc > from && gc <= until))
+    .map(({ i, until }) => fall(i, until))
+  const usualBytes = usual.length > 0 ? quantile(usual, USUAL_SHARE) : 0
+  const freed = gcs
+    .map(gc => ({ gc, next: times.findIndex(time => time >= gc) }))
+    .filter(({ next }) => next >= 1)
+    .map(({ gc, next }) => Math.max(0, fall(next, gc + RETURN_SECONDS) - usualBytes))
   if (freed.length < LEAST_FORCED) return null
   return {
     eachBytes: median(freed),

@@ -65,14 +65,14 @@ const workersOf = ({ workers: { count, threads } }) => ({
  */
 function headlineOf (target, verdicts = findCase(target).verdicts) {
   const headline = summarize(verdicts, workersOf(target))
-  return headline.severity === null || headline.severity === 'info'
-    ? { ...headline, text: `${headline.text}${sayThrottled(target)}` }
-    : headline
+  return headline.severity === 'critical' || headline.diagnosis === 'event-loop-blocked'
+    ? headline
+    : { ...headline, text: `${headline.text}${sayThrottled(target)}` }
 }
 
 /**
- * Share of throttled periods from which on a headline without a finding above info names the CPU
- * quota: no check of memory fails, but the app is slow.
+ * Share of throttled periods from which on a headline without a critical finding names the CPU
+ * quota, which slows the app down as well. event-loop-blocked names it itself.
  */
 const THROTTLED_RATIO = 0.25
 

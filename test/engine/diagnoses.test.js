@@ -2291,6 +2291,19 @@ describe('native memory that only the full GCs of memwatch free', () => {
   it.each([['little', 1, 0], ['freed by the app itself', 5, 1]])('is no finding: %s', (_, ...of) => {
     expect(state(...of).state).toBe('ok')
   })
+  it('is no finding if the memory falls as much without these GCs', () => {
+    const varying = t => 20 + 10 * (t * 7 % 11)
+    const { verdict } = watch({
+      seconds: 100,
+      at: t => ({
+        nativeMib: varying(t),
+        rssMib: 50 + varying(t),
+        majors: 0,
+        forcedMajors: t % 8 === 0 ? 1 : 0
+      })
+    })
+    expect(verdict('native-memory-leak').state).toBe('ok')
+  })
 })
 
 describe('growth from the start of the process, far from any limit', () => {
@@ -2608,18 +2621,25 @@ describe('a thread that waits for a CPU', () => {
           'periods, and a higher CPU limit helps'
     )
   })
-  it.each([[0.5, true], [1, false]])(
-    'a blocked loop at %d of a core names the quota: %j', (cores, isNamed) => {
-      const { verdict } = watch({
-        seconds: 60,
-        at: t => ({ values: { ...slowed(cores, t), ...delays(t, 1.5) } })
+  it.each(/** @type {const} */ ([
+    ['that is never idle', 0.5, 1, 'which may cause the delays.', 'Raise the CPU limit'],
+    ['that is idle at times', 0.5, 0.9, 'which may lengthen the delays.',
+      'Find the function, and move it off the event loop'],
+    ['without a quota', 1, 1, null, 'Find the function, and move it off the event loop']
+  ]))('a blocked loop %s at %d of a core', (_, cores, busy, named, title) => {
+    const { verdict } = watch({
+      seconds: 60,
+      at: t => ({
+        values: { ...slowed(cores, t), ...delays(t, 1.5), ...busyLoop(t, busy) }
       })
-      const { state, summary } = verdict('event-loop-blocked')
-      expect(state).toBe('confirmed')
-      expect(summary.endsWith(' The CPU quota throttled the process in 100 % of its periods, ' +
-        'which may lengthen the blocks.')).toBe(isNamed)
-    }
-  )
+    })
+    const { state, summary, fix } = verdict('event-loop-blocked')
+    expect(state).toBe('confirmed')
+    const [, effect = null] =
+      /The CPU quota throttled the process in 100 % of its periods, (.*)$/.exec(summary) ?? []
+    expect(effect).toBe(named)
+    expect(fix[0].title).toBe(title)
+  })
   it('a sleeping call takes the same time with any share of a core', () => {
     const { primary } = watch({
       seconds: 60,
