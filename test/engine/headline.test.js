@@ -323,8 +323,12 @@ it.each([
   [0.4, [verdict('a', 'confirmed', { severity: 'info' })], 'Confirmed, not urgent: a: a is ' +
     'confirmed The CPU quota throttled the process in 40 % of its periods: a higher CPU limit ' +
     'makes it faster.'],
+  [0.4, [verdict('a', 'suspected', { severity: 'warning' })], 'Suspected: a: a is suspected The ' +
+    'CPU quota throttled the process in 40 % of its periods: a higher CPU limit makes it faster.'],
+  [0.4, [verdict('event-loop-blocked', 'suspected', { severity: 'warning' })],
+    'Suspected: event-loop-blocked: event-loop-blocked is suspected'],
   [0.4, [verdict('a', 'suspected')], 'Suspected: a: a is suspected']
-])('without a finding above info names the quota (%f of its periods, %j)', (
+])('without a critical finding names the quota (%f of its periods, %j)', (
   share, verdicts, text
 ) => {
   const target = new Target({ hello: hello(), name: 'api', thread: 'main' })
