@@ -108,18 +108,22 @@ const keptGrowth = window => window.once('kept growth', () => {
   // Major GCs of a large heap are minutes apart. The growth of the old spaces since the last major
   // GC is added to the rise, up to the amount that the line predicts; the rest may be garbage.
   const goneOn = tells && since > 0 ? Math.min(since, line.slope) * sinceSeconds : 0
+  const rise = line.slope * seconds + goneOn
+  const overSeconds = goneOn > 0 ? seconds + sinceSeconds : seconds
+  // Two readings may include the end of the start: the growth since then belongs to the rate.
+  const slope = isLine ? line.slope : rise / overSeconds
   return {
     keptRatio,
-    rise: line.slope * seconds + goneOn,
-    seconds: goneOn > 0 ? seconds + sinceSeconds : seconds,
-    slope: line.slope,
+    rise,
+    seconds: overSeconds,
+    slope,
     fit: isLine ? Math.max(0, rSquared(times, live, line)) : fitSince(old, times[last]),
     isLine,
     newRatio: live[last] > live[0]
       ? (live[last] - Math.max(live[0], ...all.values.slice(0, from))) / (live[last] - live[0])
       : 0,
-    lastRatio: lastSlope / line.slope,
-    lateRatio: Math.min(lastSlope, since) / line.slope
+    lastRatio: lastSlope / slope,
+    lateRatio: Math.min(lastSlope, since) / slope
   }
 })
 

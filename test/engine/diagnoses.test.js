@@ -526,6 +526,14 @@ describe('js-heap-leak under a limit of gigabytes, where major GCs are rare', ()
     const at = rarelyCollected(liveMibAt, garbageMib, [8, 25])
     expect(watch({ seconds: 70, at }).verdict('js-heap-leak').state).toBe(state)
   })
+  it('with two major GCs, the growth since the second one belongs to the rate', () => {
+    // The start loads 10 MiB more between the two.
+    const at = rarelyCollected(t => 1200 + 0.9 * Math.min(t, 20) + 0.7 * t, 0, [8, 32])
+    const { state, summary } = watch({ seconds: 62, at }).verdict('js-heap-leak')
+    expect(state).toBe('suspected')
+    const [, perMinute] = defined(/grows by (\d+) MiB\/min/.exec(summary))
+    expect(Number(perMinute)).toBeLessThan(60)
+  })
   it('stays suspected if the warm-up ends just before the readings of a capture', () => {
     const majorsAt = [3, 12, 55, 56, 63]
     const at = rarelyCollected(t => 10 + 2.3 * t, 0, majorsAt)
