@@ -83,11 +83,12 @@ function workSection (differences) {
     '"memwatch, off and on" measures everything: hooks, timers and socket of the complete agent ' +
       'are off and on for 40 ms each, within one process. While it is off, its clock stands ' +
       'still, and its timers skip their callbacks. It starts no profiles. "Off, again" compares ' +
-      'slices that are both without the agent. These rows are from a slower machine, on which ' +
-      'the callbacks took twice as long. They are newer than the others: since then, the timer ' +
-      'for the event-loop delay fires half as often in an app whose loop is not late. On this ' +
-      'machine the hooks alone took +0.34 % at 1,000 GCs a second (two rounds). On the slowest ' +
-      'machine, before that change, hooks and callbacks took +0.73 % at 5,000 GCs a second.',
+      'slices that are both without the agent. These rows are newer than the others: since then, ' +
+      'the timer for the event-loop delay fires half as often in an app whose loop is not late. ' +
+      'The cost depends on the machine: a section of its own has a slower one, on which the ' +
+      'callbacks took twice as long, and the hooks alone +0.34 % at 1,000 GCs a second (two ' +
+      'rounds). On the slowest machine, before that change, hooks and callbacks took +0.73 % at ' +
+      '5,000 GCs a second.',
     'The other rows compare a process that has a tool with a process that has none, because ' +
       'objects that an observer leaves behind cost CPU time later. The processes alternate in ' +
       'slices of 20 ms. When these rows were measured, the process without a tool ran twice in a ' +
