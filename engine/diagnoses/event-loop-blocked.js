@@ -210,7 +210,7 @@ function sayBlocks (signals, { longest, waits, areRare, lacksCpu }) {
   const gc = `GC is ${formatRatio(signals.gcPauseRatio ?? 0)} of the time.`
   return lacksCpu
     ? `The event loop is never idle, and late by up to ${ms(longest)}: synchronous calls are ` +
-      `long, or many wait for their turn. ${gc}`
+      `long, or many short ones are waiting. ${gc}`
     : `Synchronous ${waits ? 'calls that wait block' : 'computation blocks'} the event loop for ` +
       `up to ${ms(longest)}${areRare ? sayOften(signals) : ''}; ${gc}`
 }

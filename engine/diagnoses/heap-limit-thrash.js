@@ -165,8 +165,8 @@ function judgeQuiet (signals, limits, target, calm) {
     summary: isNow
       ? `The live heap fills ${formatRatio(share)} of its limit of ${formatBytes(limit)}, which ` +
         `leaves ${left}. Major GCs take little time so far.`
-      : `The live heap fills ${formatRatio(share)} of its limit of ${formatBytes(limit)} now, but ` +
-        `filled ${formatRatio(peak)} before, which left ${left}.`,
+      : `The live heap fills ${formatRatio(share)} of its limit of ${formatBytes(limit)} now, ` +
+        `but filled ${formatRatio(peak)} before, which left ${left}.`,
     finding: findRoom(signals, target, 'quiet', peak),
     evidence: listEvidence(
       evidence('liveHeapPeakShareRatio', peak, limits.brinkShareRatio, (value, threshold) =>

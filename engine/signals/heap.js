@@ -43,9 +43,9 @@ const LEAST_FILL_READINGS = 4
 const LEAST_FILL_SECONDS = 5
 
 /**
- * Upper bound of the growth of the live heap, by the used heap, which contains it. It also compares
- * two sizes of the used heap, if they are far apart: the first reading may lack objects that were
- * still in the new space.
+ * Upper bound of the growth of the live heap: it is never larger than the used heap. Over a longer
+ * time two sizes of the used heap are compared as well, because the first reading of the live heap
+ * may lack objects that were still in the new space.
  * @param {import('../history/window').Window} window
  * @param {import('../history/window').Points} readings of the live heap, at least two
  * @returns {number} bytes a second; Infinity if it is unknown

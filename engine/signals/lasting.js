@@ -263,7 +263,8 @@ module.exports = {
     unit: 'ratio',
     expected: 'after the first major GC',
     afterEvent: true,
-    help: 'Maximum of the live heap in the last week, divided by the maximum of the old generation.',
+    help: 'Maximum of the live heap in the last week, divided by the maximum of the old ' +
+      'generation.',
     compute: window => {
       const { liveHeapBytes } = window.values
       const limit = readOldLimit(window)
