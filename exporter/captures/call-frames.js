@@ -49,6 +49,33 @@ const isOfAgent = (stack, agentFolder) =>
 const nameOf = ({ functionName }) => functionName === '' ? '(anonymous)' : functionName
 
 /**
+ * @param {{ callFrame: CallFrame }[]} stack frames, the innermost first
+ * @param {CallFrame} frame one of them
+ * @returns {string} for a function without a name: the nearest of its callers in the same file that
+ *   has one, in which it is usually written; empty if there is none
+ */
+function callerOf (stack, frame) {
+  if (frame.functionName !== '') return ''
+  const at = stack.findIndex(({ callFrame }) => callFrame === frame)
+  const caller = stack.slice(at + 1).find(({ callFrame }) =>
+    callFrame.url === frame.url && callFrame.functionName !== '')
+  return caller?.callFrame.functionName ?? ''
+}
+
+/**
+ * @param {Map<string, number>} amounts by name
+ * @returns {string | null} the name with the largest amount; null if it is empty, or without one
+ */
+const mainName = amounts => [...amounts].sort(([, a], [, b]) => b - a)[0]?.[0] || null
+
+/**
+ * @param {Map<string, number>} amounts by name
+ * @param {string} name
+ * @param {number} amount
+ */
+const addAmount = (amounts, name, amount) => amounts.set(name, (amounts.get(name) ?? 0) + amount)
+
+/**
  * @template {{ callFrame: CallFrame }} Node
  * @param {Node[]} stack frames, the innermost first
  * @returns {{ owner: Node | undefined, callees: Node[] }} owner: the innermost frame of the app's
@@ -65,4 +92,6 @@ function ownerOf (stack) {
     : { owner: stack[at], callees: stack.slice(0, at).reverse() }
 }
 
-module.exports = { isWebAssembly, originOf, pathOf, nameOf, ownerOf, isOfAgent }
+module.exports = {
+  isWebAssembly, originOf, pathOf, nameOf, ownerOf, isOfAgent, callerOf, mainName, addAmount
+}

@@ -1,6 +1,6 @@
 'use strict'
 
-const { isOfAgent, nameOf, pathOf } = require('./call-frames')
+const { addAmount, callerOf, isOfAgent, mainName, nameOf, pathOf } = require('./call-frames')
 const { stacksOf } = require('./cpu-suspects')
 
 /**
@@ -14,10 +14,13 @@ const { stacksOf } = require('./cpu-suspects')
  * @property {number} share of all time of this kind
  * @property {string | null} via package that acts for the function
  * @property {string | null} call native function that it calls
+ * @property {string | null} within for a function without a name: a named caller in its file
  *
  * @typedef {Pick<CpuTimeSite, 'via' | 'call'> & { callFrame: import('./call-frames').CallFrame }}
  *   Picked
  */
+
+/** @typedef {{ samples: number, callers: Map<string, number> }} Gathered callers: seconds by name */
 
 /** A site needs this many samples and this share of the time to be named. */
 const LEAST_SAMPLES = 4
@@ -34,7 +37,7 @@ const LEAST_SHARE = 0.15
  */
 function cpuSites (profile, agentFolder, pick) {
   const stackOf = stacksOf(profile)
-  /** @type {Map<string, Omit<CpuTimeSite, 'share'> & { samples: number }>} */
+  /** @type {Map<string, Omit<CpuTimeSite, 'share' | 'within'> & Gathered>} */
   const sites = new Map()
   let totalSeconds = 0
   profile.samples.forEach((id, i) => {
@@ -53,6 +56,7 @@ function cpuSites (profile, agentFolder, pick) {
         column: columnNumber + 1,
         seconds: 0,
         samples: 0,
+        callers: new Map(),
         via,
         call
       }
@@ -62,6 +66,7 @@ function cpuSites (profile, agentFolder, pick) {
     const seconds = Math.max(0, profile.timeDeltas[i + 1] ?? 0) / 1e6
     site.seconds += seconds
     site.samples++
+    addAmount(site.callers, callerOf(stack, callFrame), seconds)
     totalSeconds += seconds
   })
   return {
@@ -69,7 +74,9 @@ function cpuSites (profile, agentFolder, pick) {
     sites: [...sites.values()]
       .filter(({ samples, seconds }) =>
         samples >= LEAST_SAMPLES && seconds >= LEAST_SHARE * totalSeconds)
-      .map(({ samples, ...site }) => ({ ...site, share: site.seconds / totalSeconds }))
+      .map(({ samples, callers, ...site }) => ({
+        ...site, share: site.seconds / totalSeconds, within: mainName(callers)
+      }))
       .sort((a, b) => b.seconds - a.seconds)
   }
 }

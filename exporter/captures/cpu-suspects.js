@@ -1,6 +1,8 @@
 'use strict'
 
-const { isOfAgent, nameOf, originOf, ownerOf, pathOf } = require('./call-frames')
+const {
+  addAmount, callerOf, isOfAgent, mainName, nameOf, originOf, ownerOf, pathOf
+} = require('./call-frames')
 const { packageOf } = require('@memwatch/engine/text/code-owner')
 const { blockingCall } = require('./blocking-calls')
 
@@ -25,6 +27,7 @@ const { blockingCall } = require('./blocking-calls')
  * @property {string | null} via package in which the time is spent
  * @property {string | null} call name of the blocking call
  * @property {string | null} instead non-blocking replacement
+ * @property {string | null} within for a function without a name: a named caller in its file
  */
 
 /** The profiler's names for the thread's own states. */
@@ -90,6 +93,7 @@ function cpuSuspects ({ nodes, samples, timeDeltas }, agentFolder) {
     let site = sites.get(owned.key)
     if (!site) sites.set(owned.key, site = nothingYet(owned))
     site.seconds += seconds
+    addAmount(site.callers, owned.caller, seconds)
     if (owned.own) site.ownSeconds += seconds
     if (stretch?.key !== owned.key) {
       endStretch()
@@ -117,6 +121,7 @@ function cpuSuspects ({ nodes, samples, timeDeltas }, agentFolder) {
  * @property {number} longestSeconds
  * @property {number} blockedSeconds
  * @property {Map<number, number>} lines ticks by line
+ * @property {Map<string, number>} callers seconds by caller of a function without a name
  */
 
 /**
@@ -124,7 +129,13 @@ function cpuSuspects ({ nodes, samples, timeDeltas }, agentFolder) {
  * @returns {Gathered}
  */
 const nothingYet = owned => ({
-  owned, seconds: 0, ownSeconds: 0, longestSeconds: 0, blockedSeconds: 0, lines: new Map()
+  owned,
+  seconds: 0,
+  ownSeconds: 0,
+  longestSeconds: 0,
+  blockedSeconds: 0,
+  lines: new Map(),
+  callers: new Map()
 })
 
 /**
@@ -150,6 +161,7 @@ function countLines (nodes, ownedBy, sites) {
  * @property {import('./call-frames').CallFrame} callFrame
  * @property {boolean} isAgent
  * @property {boolean} own true: the time is the function's own, or V8's work for the function
+ * @property {string} caller see callerOf
  * @property {string | null} via
  * @property {{ call: string, instead: string } | undefined} blocking
  */
@@ -164,7 +176,13 @@ function ownedIn (stack, agentFolder) {
   const isAgent = isOfAgent(stack, agentFolder)
   if (!owner || isAgent) {
     return {
-      key: '', callFrame: stack[0].callFrame, isAgent, own: false, via: null, blocking: undefined
+      key: '',
+      callFrame: stack[0].callFrame,
+      caller: '',
+      isAgent,
+      own: false,
+      via: null,
+      blocking: undefined
     }
   }
   const { callFrame } = owner
@@ -182,6 +200,7 @@ function ownedIn (stack, agentFolder) {
       blocking?.call
     ]),
     callFrame,
+    caller: callerOf(stack, callFrame),
     isAgent,
     own: callees.every(({ callFrame }) => originOf(callFrame) === 'native'),
     via,
@@ -190,13 +209,12 @@ function ownedIn (stack, agentFolder) {
 }
 
 /**
- * @param {{ owned: Owned, seconds: number, ownSeconds: number, longestSeconds: number, lines:
- *   Map<number, number> }} site
+ * @param {Gathered} site
  * @param {number} busySeconds
  * @returns {CpuSite}
  */
 function siteOf (
-  { owned: { callFrame, via, blocking }, seconds, ownSeconds, longestSeconds, lines },
+  { owned: { callFrame, via, blocking }, seconds, ownSeconds, longestSeconds, lines, callers },
   busySeconds
 ) {
   const [hottest, ticks = 0] = blocking ? [] : [...lines].sort((a, b) => b[1] - a[1])[0] ?? []
@@ -213,7 +231,8 @@ function siteOf (
     longestSeconds,
     via,
     call: blocking?.call ?? null,
-    instead: blocking?.instead ?? null
+    instead: blocking?.instead ?? null,
+    within: mainName(callers)
   }
 }
 

@@ -1,6 +1,8 @@
 'use strict'
 
-const { isOfAgent, nameOf, originOf, ownerOf, pathOf } = require('./call-frames')
+const {
+  addAmount, callerOf, isOfAgent, mainName, nameOf, originOf, ownerOf, pathOf
+} = require('./call-frames')
 const { originOf: originOfFile, packageOf } = require('@memwatch/engine/text/code-owner')
 
 /**
@@ -20,6 +22,7 @@ const { originOf: originOfFile, packageOf } = require('@memwatch/engine/text/cod
  * @property {number} share of all growth
  * @property {number} samples number of samples behind it
  * @property {string | null} via package that the site calls, and that allocates for it
+ * @property {string | null} within for a function without a name: a named caller in its file
  * @property {string | null} innermost package nearest to the allocation of most of its bytes
  * @property {string[]} through builtin modules, packages and functions of V8 between the site and
  *   the allocation, including the site's own package; most bytes first
@@ -50,9 +53,9 @@ function placeOf (frame) {
 }
 
 /**
- * @typedef {Omit<HeapSite, 'share' | 'through' | 'innermost'> &
- *   Record<'places' | 'innermosts', Map<string, number>>} SiteBytes places, innermosts: bytes by
- *   place, and by innermost package
+ * @typedef {Omit<HeapSite, 'share' | 'through' | 'within' | 'innermost'> &
+ *   Record<'places' | 'callers' | 'innermosts', Map<string, number>>} SiteBytes places, callers,
+ *   innermosts: bytes by place, by caller of a function without a name, and by innermost package
  */
 
 /**
@@ -107,6 +110,7 @@ function bytesBySite ({ head, samples = [] }, agentFolder) {
       samples: 0,
       via,
       places: new Map(),
+      callers: new Map(),
       innermosts: new Map()
     }
     sites.set(key, site)
@@ -114,20 +118,14 @@ function bytesBySite ({ head, samples = [] }, agentFolder) {
     site.samples += samplesOf.get(node.id) ?? 0
     const places = new Set([callFrame, ...callees.map(({ callFrame }) => callFrame)].map(placeOf))
     places.delete('')
-    for (const place of places) addBytes(site.places, place, node.selfSize)
+    for (const place of places) addAmount(site.places, place, node.selfSize)
+    addAmount(site.callers, callerOf(stack, callFrame), node.selfSize)
     const nearest = callees.findLast(({ callFrame }) => originOf(callFrame) === 'dependency')
     const innermost = nearest ? packageOf(nearest.callFrame.url) : null
-    if (innermost !== null) addBytes(site.innermosts, innermost, node.selfSize)
+    if (innermost !== null) addAmount(site.innermosts, innermost, node.selfSize)
   }
   return sites
 }
-
-/**
- * @param {Map<string, number>} sums
- * @param {string} name
- * @param {number} bytes
- */
-const addBytes = (sums, name, bytes) => sums.set(name, (sums.get(name) ?? 0) + bytes)
 
 /**
  * Growth between two readings of one profile. Memory that is alive at both readings without growth
@@ -141,10 +139,11 @@ const addBytes = (sums, name, bytes) => sums.set(name, (sums.get(name) ?? 0) + b
 function heapSites (before, after, agentFolder) {
   const earlier = before ? bytesBySite(before, agentFolder) : new Map()
   const grown = [...bytesBySite(after, agentFolder)]
-    .map(([key, { places, innermosts, ...site }]) => ({
+    .map(([key, { places, callers, innermosts, ...site }]) => ({
       ...site,
       through: mainPlaces({ places, bytes: site.bytes }),
-      innermost: [...innermosts].sort(([, a], [, b]) => b - a)[0]?.[0] ?? null,
+      within: mainName(callers),
+      innermost: mainName(innermosts),
       bytes: Math.round(site.bytes - (earlier.get(key)?.bytes ?? 0)),
       samples: site.samples - (earlier.get(key)?.samples ?? 0)
     }))

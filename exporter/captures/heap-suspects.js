@@ -7,7 +7,7 @@ const { appFirst, findOwners, heapSites, leadingPackage } = require('./heap-site
 const { InlinedCallees } = require('./inlined')
 const { innerCalls } = require('./inner-calls')
 const {
-  MOST_NAME_LENGTH, MOST_SITES, listed, locate, placeOf, suspectAt
+  MOST_NAME_LENGTH, MOST_SITES, listed, locate, placeOf, suspectAt, withinOf
 } = require('./suspect-list')
 
 /**
@@ -103,6 +103,7 @@ function heapSuspects ({ before, after }, { of, owns, isEarly, isOver }, hello, 
     placeOf(locate(site, sources, hello.name))
   const found = withInlined(sites, inlinedAt).map(({ inlinedIn, calledBy, ...site }) => ({
     ...suspectAt(site, site.bytes, sources, hello.name),
+    within: withinOf(site, sources),
     through: site.through.map(place => place.slice(0, MOST_NAME_LENGTH)),
     innermost: site.innermost?.slice(0, MOST_NAME_LENGTH) ?? null,
     inlinedIn: inlinedIn && placeIn(inlinedIn),

@@ -12,6 +12,8 @@ const LEAST_LISTED_SHARE = 0.01
 /** Length limit of names; longer ones are cut, because a profile may contain any text. */
 const MOST_NAME_LENGTH = 256
 const MOST_FILE_LENGTH = 1024
+/** Name of functions without one. */
+const ANONYMOUS = '(anonymous)'
 /** Upper bound of the places of all sites on a line. */
 const MOST_PLACES = 16
 
@@ -21,8 +23,8 @@ const MOST_PLACES = 16
 
 /**
  * A suspect without its text. `also`: end of the text; `innermost`: package nearest to the
- * allocation.
- * @typedef {Omit<Suspect, 'text'> & Partial<Record<'also' | 'innermost', string | null>>}
+ * allocation; `within`: named caller of a function without a name.
+ * @typedef {Omit<Suspect, 'text'> & Partial<Record<'also' | 'innermost' | 'within', string | null>>}
  *   UntoldSuspect
  */
 
@@ -46,7 +48,7 @@ const listed = (found, { of, total, owns, isEarly, app }) => ({
  */
 function locate (site, sources, app) {
   const original = sources.original(site)
-  const name = site.function === '(anonymous)' ? original.function ?? site.function : site.function
+  const name = site.function === ANONYMOUS ? original.function ?? site.function : site.function
   return {
     function: name.slice(0, MOST_NAME_LENGTH),
     file: sources.relative(original.file).slice(0, MOST_FILE_LENGTH),
@@ -55,6 +57,15 @@ function locate (site, sources, app) {
       .slice(0, MOST_NAME_LENGTH)
   }
 }
+
+/**
+ * @param {{ file: string, line: number, column: number, within: string | null }} site
+ * @param {Sources} sources
+ * @returns {string | null} named caller of a function without a name; null in a file with a source
+ *   map, which does not map the names of callers
+ */
+const withinOf = ({ within, ...place }, sources) =>
+  sources.original(place).file === place.file ? within : null
 
 /**
  * @param {Parameters<typeof locate>[0] & { share: number, via: string | null }} site
@@ -149,7 +160,7 @@ const OF = {
  *   objects that own memory or handles outside the heap; isEarly: true while the profile runs
  * @returns {Suspect}
  */
-function told ({ also, innermost, ...site }, of, { owns = false, isEarly = false }) {
+function told ({ also, innermost, within, ...site }, of, { owns = false, isEarly = false }) {
   const { call, instead, via, inlinedIn, value, share, longestSeconds } = site
   if (inlinedIn) return { ...site, text: `${placeOf(site)} – perhaps, inlined into ${inlinedIn}` }
   const amount = owns
@@ -161,8 +172,11 @@ function told ({ also, innermost, ...site }, of, { owns = false, isEarly = false
   const by = site.file.startsWith('node:') ? ' (Node.js itself, without a call of the app)' : ''
   const what = call === null ? '' : `: ${call}${instead ? `; ${instead} would not block` : ''}`
   const inside = innermost && innermost !== via ? `${via} and ${innermost}` : via
-  const where = `${placeOf(site)}${by}${inside ? ` (in ${inside})` : ''}${what}`
+  const name = site.function === ANONYMOUS && within
+    ? `${ANONYMOUS} in ${within.slice(0, MOST_NAME_LENGTH)}`
+    : site.function
+  const where = `${placeOf({ ...site, function: name })}${by}${inside ? ` (in ${inside})` : ''}${what}`
   return { ...site, text: `${where} – ${amount}${soFar}${also ? `; ${also}` : ''}` }
 }
 
-module.exports = { MOST_NAME_LENGTH, MOST_SITES, listed, locate, placeOf, suspectAt }
+module.exports = { MOST_NAME_LENGTH, MOST_SITES, listed, locate, placeOf, suspectAt, withinOf }

@@ -8,7 +8,7 @@ const { heapSuspects, innerSuspects } = require('./heap-suspects')
 const { nativeCalls } = require('./native-calls')
 const { OUTSIDE_HEAP } = require('./plan-capture')
 const { Sources } = require('./sources')
-const { listed, suspectAt } = require('./suspect-list')
+const { listed, suspectAt, withinOf } = require('./suspect-list')
 
 /** Shortest uninterrupted time of a site that counts as blocking the thread. */
 const BLOCKED_SECONDS = 0.02
@@ -104,6 +104,7 @@ function busySites (profile, hello, sources) {
     const { call, instead } = blocking ?? { call: null, instead: null }
     return {
       ...suspectAt(site, site.seconds, sources, hello.name),
+      within: withinOf(site, sources),
       call,
       instead,
       longestSeconds: site.longestSeconds
@@ -122,6 +123,7 @@ function busySites (profile, hello, sources) {
 function timeSites ({ totalSeconds, sites }, of, hello, sources) {
   const found = sites.map(site => ({
     ...suspectAt(site, site.seconds, sources, hello.name),
+    within: withinOf(site, sources),
     call: site.call !== null && mayCall(site, site.call, sources) ? site.call : null
   }))
   return listed(found, { of, total: totalSeconds, app: hello.name })

@@ -446,6 +446,36 @@ describe('native calls of a CPU profile', () => {
   })
 })
 
+describe('suspects without a name', () => {
+  const FILE = '/srv/src/orders.js'
+  const nested = (file, bytes = 1000) =>
+    ['audit', FILE, 3, 0, ['map', '', -1, 0, ['', file, 15, bytes]]]
+  const textsOf = (kind, profile) => suspectsOf(
+    { kind, parts: [], diagnosis: null }, () => profile, hello()
+  )?.sites.map(({ text }) => text.split(' – ')[0])
+  it('are named with the nearest caller that has one, in their own file', () => {
+    const orders = [`(anonymous) in audit ${FILE}:16`]
+    expect(textsOf('heap_profile', heap(nested(FILE)))).toEqual(orders)
+    expect(textsOf('heap_profile', heap(nested('/srv/src/rows.js'))))
+      .toEqual(['(anonymous) /srv/src/rows.js:16'])
+    expect(textsOf('heap_profile', heap(['', FILE, 15, 1000])))
+      .toEqual([`(anonymous) ${FILE}:16`])
+    const stack = [['audit', FILE, 3], ['', FILE, 15]]
+    expect(textsOf('cpu_profile', cpu(times(50, stack)))).toEqual(orders)
+    const native = suspectsOf(
+      { kind: 'cpu_profile', parts: [], diagnosis: 'native-memory-leak' },
+      () => cpu(times(50, [...stack, ['inflate', '', -1]])),
+      hello()
+    )
+    expect(native?.sites[0].text).toContain(orders[0])
+  })
+  it('that several functions call are named with the one that causes most bytes', () => {
+    const other = ['price', FILE, 9, 0, ['', FILE, 15, 9000]]
+    const texts = textsOf('heap_profile', heap(nested(FILE), other))
+    expect(texts).toEqual([`(anonymous) in price ${FILE}:16`])
+  })
+})
+
 describe('data handlers of a CPU profile', () => {
   const APP = '/srv/src/syslog.js'
   const read = [['onStreamRead', 'node:internal/stream_base_commons', 170],
