@@ -172,7 +172,7 @@ function judgeQuiet (signals, limits, target, calm) {
       evidence('liveHeapPeakShareRatio', peak, limits.brinkShareRatio, (value, threshold) =>
         `After a major GC ${formatBytes(peak * limit)} were left: ${value} of the limit. Above ` +
         `${threshold} a little growth ends the process.`),
-      pausesEvidence(signals, findNeededPauses(signals, limits))
+      pausesEvidence(signals, findNeededPauses(signals, limits), limits)
     ),
     impact: 'Growth by that much ends the process with "JavaScript heap out of memory" (exit ' +
       '134), and before that GC takes most of the time.'
@@ -236,10 +236,12 @@ const findNeededPauses = ({ liveHeapShareRatio, recentMajorsPerCpuSecond }, limi
 /**
  * @param {Signals} signals
  * @param {number} needed ratio
+ * @param {Limits} limits
  */
-const pausesEvidence = (signals, needed) =>
+const pausesEvidence = (signals, needed, { pauseRatio: usual }) =>
   evidence('recentGcPauseRatio', signals.recentGcPauseRatio, needed, (_, limit) =>
-    `GC pauses take ${sayPauses(signals)}; the threshold is ${limit} of CPU time.`)
+    `GC pauses take ${sayPauses(signals)}; the threshold is ${limit} of CPU time` +
+      `${needed < usual ? `, as major GCs are frequent; otherwise ${formatRatio(usual)}` : ''}.`)
 
 /** @param {Signals} signals */
 const sayPauses = signals =>
@@ -262,7 +264,7 @@ function showEvidence (signals, limits, left, neededPauses) {
     left !== null && evidence('heapLimitSecondsLeft', left, limits.fillsSeconds, value =>
       'The live heap fell at none of the last major GCs: at this rate it reaches its limit in ' +
       `about ${value}.`),
-    pausesEvidence(signals, neededPauses),
+    pausesEvidence(signals, neededPauses, limits),
     evidence('recentMajorsPerSecond', majors, limits.majorsPerCpuSecond, value =>
       `${value} major GCs${majors > 0 ? `: one every ${formatNumber(1 / majors)} s` : ''}, each of them ` +
       `${formatMilliseconds(signals.majorPauseSeconds ?? 0)} long.`),
