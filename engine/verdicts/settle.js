@@ -108,7 +108,7 @@ function settle (before, judgement, nowSeconds) {
       const foundAtSeconds = before.foundAtSeconds ?? before.seenAtSeconds
       const stands = nowSeconds - foundAtSeconds < unchangedSeconds(before, judgement)
         ? before.judgement
-        : standOn(before.judgement, judgement)
+        : standOn(before, judgement)
       return {
         ...before, judgement: stands, agreed: 0, agreedSinceSeconds, seenAtSeconds, foundAtSeconds
       }
@@ -158,13 +158,14 @@ const withoutTime = judgement => judgement.standing === undefined
 /**
  * Judgement of a finding that is kept although a newer judgement is weaker. Values that were true
  * only at the time of the finding, such as the time to the limit, are removed.
- * @param {Judgement} found
+ * @param {SettledState} before
  * @param {Judgement} weaker
  * @returns {Judgement}
  */
-function standOn (found, weaker) {
+function standOn ({ state, judgement: found }, weaker) {
   const { standing } = found
   if (standing === undefined) return found
+  const ends = state === 'suspected' && !weaker.keeps
   const { severity, evidence, keeps, secondsLeft, impact, standing: latest } = weaker
   switch (weaker.state) {
     case 'suspected':
@@ -190,6 +191,8 @@ function standOn (found, weaker) {
     default:
       return {
         ...found,
+        // A cache that has filled is not urgent while its suspicion waits for its end.
+        severity: ends && found.severity === 'critical' ? 'warning' : found.severity,
         evidence: markEarlier(found),
         secondsLeft: null,
         summary: `${standing}. By the latest readings, ${weaker.summary}.` +

@@ -121,6 +121,19 @@ describe('settle', () => {
     }
   })
   it.each([
+    ['suspected', 'critical', { keeps: false }, 'warning'],
+    ['suspected', 'critical', { keeps: true }, 'critical'],
+    ['suspected', 'info', { keeps: false }, 'info'],
+    ['confirmed', 'critical', { keeps: false }, 'critical']
+  ])('a %s finding, %s, ruled out with %o is %s', (state, severity, weaker, expected) => {
+    const found = /** @type {any} */ ({
+      ...judgement(state), severity, summary: 'grows.', standing: 'grew', seconds: 60
+    })
+    const before = settle(settle(undefined, found, 0), found, 2)
+    const ends = settle(before, { ...judgement('ok'), ...weaker }, 20)
+    expect(ends).toMatchObject({ state, judgement: { severity: expected } })
+  })
+  it.each([
     ['ok', 60, 600, 9, 'grows.'],
     ['ok', 60, null, 9, 'grows.'],
     ['ok', 60, 600, 10, 'grew. By the latest readings, ok. If that lasts, this finding ends.'],
