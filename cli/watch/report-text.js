@@ -29,6 +29,8 @@ const MOST_EVIDENCE = 3
 const SHORTER = Object.freeze({
   smallParts: 1, repeated: 2, details: 3, others: 4, parts: 5, evidence: 6
 })
+/** A command that fails so early probably never ran its app, for example without its script. */
+const EARLY_SECONDS = 10
 /** Upper bound of known bugs that are described for a verdict without -v. */
 const MOST_KNOWN_BUGS = 3
 
@@ -112,10 +114,10 @@ class ReportText {
         'The agent sent nothing: the event loop of the process is blocked, or it has ended.'
       )
     } else if (!source && targets.length === 0) {
-      this.#say(
-        'No Node.js process reported. It may have ended within its first second, or NODE_OPTIONS ' +
-          'did not reach it.'
-      )
+      const failed = (exit.code ?? 0) !== 0 && durationSeconds < EARLY_SECONDS
+      this.#say('No Node.js process reported. ' + (failed
+        ? `The command failed after ${duration}: its own output may say why.`
+        : 'It may have ended within its first second, or NODE_OPTIONS did not reach it.'))
     }
     for (const { target, thread, pid, reason, text, advice, holders } of [...deaths].reverse()) {
       if (reason !== 'clean') {

@@ -231,6 +231,13 @@ describe('memwatch run', () => {
     expect(code).toBe(0)
     expect(stdout).toContain('No Node.js process reported')
   })
+  it('says that a command failed before its app ran', async () => {
+    const missing = path.join(folder, 'missing.js')
+    const { code, stdout } = await memwatch(['run', '--', process.execPath, missing]).done
+    expect(code).toBe(1)
+    expect(stdout.replace(/\s+/g, ' '))
+      .toMatch(/No Node.js process reported. The command failed after [\d.]+ s: its own output/)
+  })
 
   it.each([
     [
