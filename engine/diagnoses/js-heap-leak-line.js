@@ -80,17 +80,20 @@ const ruleOutKnown = (signals, limits, { rise, seconds }) =>
 
 /**
  * Time from now until the heap reaches its limit. The live heap was measured at the last major GC,
- * some time ago. If the limit is less than a minute away, the rate of the last readings counts.
- * heap-limit-thrash uses the same rate, so both diagnoses report the same time.
+ * some time ago. Growth that may have ended has no time. If the limit is less than a minute away,
+ * the rate of the last readings counts. heap-limit-thrash uses the same rate, so both diagnoses
+ * report the same time.
  * @param {Signals} signals
  * @param {Limits} limits
  * @param {number} runway room left at the last major GC, in bytes
  * @param {number} growth mean, in bytes a second
  * @param {number} late growth at the end as a share of the mean: growth that became faster reaches
  *   the limit sooner
+ * @returns {number} Infinity if it has paused
  */
 function secondsToFill (signals, limits, runway, growth, late) {
-  const { liveHeapAgeSeconds, heapLimitSecondsLeft: left } = signals
+  const { liveHeapAgeSeconds, liveHeapLatelyRatio, heapLimitSecondsLeft: left } = signals
+  if ((liveHeapLatelyRatio ?? 1) < limits.pausesRatio) return Infinity
   const fillsIn = Math.max(0, runway / (growth * Math.max(1, late)) - (liveHeapAgeSeconds ?? 0))
   return left !== null && left <= limits.lastMinuteSeconds ? Math.min(fillsIn, left) : fillsIn
 }

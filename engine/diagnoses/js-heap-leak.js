@@ -33,6 +33,7 @@ module.exports = defineDiagnosis({
     'liveHeapFilledLoopRatio',
     'liveHeapLineSeconds',
     'liveHeapAgeSeconds',
+    'liveHeapLatelyRatio',
     'heapRunwayBytes',
     'rssTrend',
     'unwatchedSeconds',
@@ -140,6 +141,9 @@ module.exports = defineDiagnosis({
     unwatchedShareRatio: 0.25,
     explainedLeastRatio: 0.75,
     explainedMostRatio: 1.1,
+    // No time to the limit is told if the live heap grew by less than this share of the trend up to
+    // its last reading: a cache was full for 55 s, and its time was still told.
+    pausesRatio: 0.5,
     // If the heap will be full within this time, the rate of its last readings predicts the end.
     lastMinuteSeconds: 60,
     // Least growth of contexts, sockets or timers that is reported together with the heap's growth.

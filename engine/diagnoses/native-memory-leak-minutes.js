@@ -235,7 +235,7 @@ function judgeLine (signals, limits, line) {
     keeps: isEnough,
     standing: sayStanding('Memory outside the JS heap', rise, seconds),
     summary: (pauses
-      ? `Memory outside the JS heap grew by ${rate}, but hardly in the last half minute, and was ` +
+      ? `Memory outside the JS heap grew by ${rate}, but hardly in the last 20 s, and was ` +
         'not returned: '
       : `Memory outside the JS heap grows by ${rate} and ${goes}: `) +
       `${sayPlace(place, signals, limits, rise)}${isCertain ? '' : `; ${MAY_FILL}`}.`,

@@ -59,9 +59,9 @@ module.exports = defineDiagnosis({
     suspectedSteadinessRatio: 0.5,
     // Below this steadiness a suspicion is withdrawn.
     levelsOffRatio: 0.3,
-    // Growth of the last half minute below this share of the trend is a pause. No time to the limit
-    // is told then, and nothing is confirmed.
-    pausesRatio: 0.2,
+    // Growth of the last 20 s below this share of the trend is a pause. No time to the limit is
+    // told then, and nothing is confirmed.
+    pausesRatio: 0.3,
     // Memory outside the heap that fills this share of its room must stop growing, even if it
     // leaks, because the kernel reclaims pages and throttles the process.
     nearLimitRatio: 0.85,

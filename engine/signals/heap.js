@@ -64,6 +64,33 @@ function usedHeapGrowth (window, { times, values }) {
     : Math.min(sinceLast, (now - used) / seconds)
 }
 
+/**
+ * Least time between the two readings that show whether the live heap still grows: long enough for
+ * growth of this many standard deviations of a reading, which would hide less.
+ */
+const LATELY_SECONDS = 8
+const LATELY_DEVIATIONS = 5
+
+/**
+ * @param {import('../history/window').Window} window
+ * @returns {number | null} growth between the last reading and an earlier one, as a share of the
+ *   trend; null without a rising trend or such readings
+ */
+function latelyRatio (window) {
+  const { trend: line } = liveHeapTrend(window)
+  if (!line || line.slope <= 0) return null
+  // A uniform rise over a span has a variance of a twelfth of its square, of which the line
+  // explains the share `fit`.
+  const deviationSeconds = line.spanX * Math.sqrt((1 / line.fit - 1) / 12)
+  const { times, values } = pointsAfterMajors(window, 'liveHeapBytes', line.spanX)
+  const last = times.length - 1
+  const leastSeconds = Math.max(LATELY_SECONDS, LATELY_DEVIATIONS * deviationSeconds)
+  const before = times.findLastIndex(time => time <= times[last] - leastSeconds)
+  return before < 0
+    ? null
+    : (values[last] - values[before]) / (times[last] - times[before]) / line.slope
+}
+
 /** Time for which a fall must last: objects of requests come and go. */
 const FALL_SECONDS = 15
 
@@ -283,6 +310,13 @@ module.exports = {
       const limit = readOldLimit(window)
       return liveHeapBytes === undefined || limit === null ? null : liveHeapBytes / limit
     }
+  }),
+  liveHeapLatelyRatio: /** @type {Signal} */ ({
+    unit: 'ratio',
+    expected: 'while the live heap rises',
+    help: 'Growth of the live heap up to its last reading, from one early enough to show it, as a ' +
+      'share of its trend.',
+    compute: latelyRatio
   }),
   heapLimitSecondsLeft: /** @type {Signal} */ ({
     unit: 'seconds',

@@ -23,7 +23,7 @@ const { bytesTrend, trendOf } = require('./trend-signal')
 const ANSWER_SECONDS = 120
 
 /** Window that shows whether growth goes on, and the least share of it that must be known. */
-const LATELY_SECONDS = 30
+const LATELY_SECONDS = 20
 const LATELY_LEAST_SHARE = 0.75
 
 /** Least external memory of a worker that may hold the growth, as a share of the largest one. */
@@ -220,7 +220,7 @@ module.exports = {
   }),
   outsideHeapLatelyRatio: /** @type {Signal} */ ({
     unit: 'ratio',
-    expected: 'after half a minute',
+    expected: `after ${LATELY_SECONDS} s`,
     help: `Growth of the memory outside the heap in the last ${LATELY_SECONDS} s, as a share of ` +
       'its trend across major GCs, which may be rare.',
     compute: window => {

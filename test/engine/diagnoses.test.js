@@ -504,6 +504,16 @@ describe('js-heap-leak under a limit of gigabytes, where major GCs are rare', ()
           'min: a leak, or a cache that still fills.'
     })
   })
+  it.each([
+    [Infinity, /would reach the heap size limit in about/],
+    [148, /^The live heap grows by 1\d\d MiB\/min: a leak, or a cache that still fills\.$/]
+  ])('that stopped at %d s tells no time from its next reading on', (fullAt, summary) => {
+    const readings = Array.from({ length: 100 }, (_, i) => 10 * i)
+    const at = rarelyCollected(t => 10 + 3 * Math.min(t, fullAt), 0, readings)
+    const found = watch({ seconds: 162, at }).verdict('js-heap-leak')
+    expect(found).toMatchObject({ state: 'suspected', summary: expect.stringMatching(summary) })
+    expect(found.secondsLeft === null).toBe(fullAt < 162)
+  })
   it('is suspected within a minute at 0.6 MiB/s, too', () => {
     const { verdict } = watch({ seconds: 60, at: rarelyCollected(t => 10 + 0.6 * t) })
     expect(verdict('js-heap-leak').state).toBe('suspected')
@@ -2273,6 +2283,20 @@ describe('native-memory-leak', () => {
     expect(summary)
       .toContain(`grows by 120 MiB/min and would reach the container limit in about ${left}: `)
   })
+  it.each([[250, 'grows by'], [266, 'but hardly in the last 20 s']])(
+    'that stopped at 250 s tells no time soon after: %d s',
+    (seconds, text) => {
+      const mib = t => 0.5 * Math.min(t, 250)
+      const found = watch({
+        seconds, at: t => ({ nativeMib: 12 + mib(t), rssMib: 60 + mib(t), majors: 1 })
+      }).verdict('native-memory-leak')
+      expect(found).toMatchObject({
+        state: 'suspected',
+        summary: expect.stringContaining(text),
+        secondsLeft: seconds > 250 ? null : expect.any(Number)
+      })
+    }
+  )
 })
 
 describe('native memory that only the full GCs of memwatch free', () => {
