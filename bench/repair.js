@@ -9,7 +9,7 @@
 function repairOf (app, { flag, env = {}, kubernetes = '' }) {
   if (app.fixedBy === 'code') return { args: ['--fixed'], env: {} }
   if (app.fixedBy === 'none') return { args: [], env: {} }
-  const [, megabytes] = /memory: (\d+)Mi/.exec(kubernetes) ?? []
+  const [, megabytes] = /memory: "?(\d+)Mi/.exec(kubernetes) ?? []
   return {
     args: [
       ...(megabytes ? ['--memory', `${megabytes}Mi`] : []),
