@@ -10,7 +10,8 @@ const { formatRatio, formatSeconds } = require('../text/format')
 /**
  * @typedef {import('./evaluate').Verdict} Verdict
  * @typedef {'confirmed' | 'suspected' | 'undecided' | 'limited' | 'ok'} HeadlineState `limited`:
- *   nothing was found, but a check for a critical problem is impossible for this target
+ *   nothing was found, but a check for a critical problem is impossible for this target, or its CPU
+ *   quota throttles it nearly all the time
  */
 
 /** From the most to the least urgent. @type {readonly HeadlineState[]} */
@@ -65,26 +66,29 @@ const workersOf = ({ workers: { count, threads } }) => ({
  */
 function headlineOf (target, verdicts = findCase(target).verdicts) {
   const headline = summarize(verdicts, workersOf(target))
-  return headline.severity === 'critical' || headline.diagnosis === 'event-loop-blocked'
-    ? headline
-    : { ...headline, text: `${headline.text}${sayThrottled(target)}` }
+  const window = target.window()
+  const ratio = (window && throttledRatio(window)) ?? 0
+  const least = headline.severity === 'critical' ? SLOWED_RATIO : THROTTLED_RATIO
+  // event-loop-blocked names the quota itself.
+  if (ratio < least || headline.diagnosis === 'event-loop-blocked') return headline
+  const throttled = `CPU quota throttled the process in ${formatRatio(ratio)} of its periods`
+  return headline.state === 'ok' && ratio >= SLOWED_RATIO
+    ? {
+        ...headline,
+        state: /** @type {const} */ ('limited'),
+        text: `Slowed down: the ${throttled}. Raise its CPU limit. ` +
+          headline.text.replace(/^Healthy: /, 'Nothing else found: ')
+      }
+    : { ...headline, text: `${headline.text} The ${throttled}: a higher CPU limit makes it faster.` }
 }
 
 /**
  * Share of throttled periods from which on a headline without a critical finding names the CPU
- * quota, which slows the app down as well. event-loop-blocked names it itself.
+ * quota, which slows the app down as well.
  */
 const THROTTLED_RATIO = 0.25
-
-/** @param {import('../history/target').Target} target */
-function sayThrottled (target) {
-  const window = target.window()
-  const ratio = (window && throttledRatio(window)) ?? 0
-  return ratio < THROTTLED_RATIO
-    ? ''
-    : ` The CPU quota throttled the process in ${formatRatio(ratio)} of its periods: a higher ` +
-      'CPU limit makes it faster.'
-}
+/** Share from which on every headline names it, and no target is called healthy. */
+const SLOWED_RATIO = 0.9
 
 /**
  * @param {readonly MaybeAttached[]} verdicts verdicts; if they come from attachedVerdicts, the

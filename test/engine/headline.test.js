@@ -327,8 +327,12 @@ it.each([
     'CPU quota throttled the process in 40 % of its periods: a higher CPU limit makes it faster.'],
   [0.4, [verdict('event-loop-blocked', 'suspected', { severity: 'warning' })],
     'Suspected: event-loop-blocked: event-loop-blocked is suspected'],
-  [0.4, [verdict('a', 'suspected')], 'Suspected: a: a is suspected']
-])('without a critical finding names the quota (%f of its periods, %j)', (
+  [0.4, [verdict('a', 'suspected')], 'Suspected: a: a is suspected'],
+  [0.9, [verdict('a', 'suspected')], 'Suspected: a: a is suspected The CPU quota throttled the ' +
+    'process in 90 % of its periods: a higher CPU limit makes it faster.'],
+  [0.9, [verdict('a', 'ok')], 'Slowed down: the CPU quota throttled the process in 90 % of its ' +
+    'periods. Raise its CPU limit. Nothing else found: 1 check ruled out.']
+])('names the quota where it matters (%f of its periods, %j)', (
   share, verdicts, text
 ) => {
   const target = new Target({ hello: hello(), name: 'api', thread: 'main' })
@@ -336,7 +340,9 @@ it.each([
     const values = { cpuPeriods: 10 * t, cpuThrottledPeriods: 10 * share * t }
     target.take({ ...frame({ sequence: t, uptimeSeconds: t }), values }, 0)
   }
-  expect(headlineOf(target, verdicts).text).toBe(text)
+  const headline = headlineOf(target, verdicts)
+  expect(headline.text).toBe(text)
+  expect(headline.state === 'limited').toBe(text.startsWith('Slowed down'))
 })
 
 describe('an undecided check', () => {
