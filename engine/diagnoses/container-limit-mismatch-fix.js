@@ -1,7 +1,7 @@
 'use strict'
 
 const { prediction } = require('./evidence')
-const { restart } = require('./container-limit-mismatch-resized')
+const { isSizedByFlag, restart } = require('./container-limit-mismatch-resized')
 const { formatBytes, formatNumber } = require('../text/format')
 const { nodeFlagChange } = require('../fixes/node-flag')
 const {
@@ -56,7 +56,13 @@ function chooseHeaps (finding, target, limits) {
   if (processes > 1 && asks.length > 0) {
     return [growTogether(finding, target, sizes, limits), keep]
   }
-  if (megabytes * MIB < live / limits.liveShareRatio) return [...asks, keep]
+  if (megabytes * MIB < live / limits.liveShareRatio) {
+    if (asks.length === 0) return [keep]
+    // A flag would fill the larger container, too.
+    const larger = isSizedByFlag(target) ? [growTogether(finding, target, sizes, limits)] : asks
+    // With less than the live heap the process would only die sooner.
+    return megabytes * MIB < live ? larger : [...larger, keep]
+  }
   const seesLimit = target.constrainedBytes !== undefined && target.constrainedBytes <= limit
   if (!seesLimit || !target.allowedFlags.includes(PERCENTAGE)) return [keep, ...asks]
   const percent = Math.floor((PERCENT * megabytes * MIB) / limit)
@@ -192,8 +198,8 @@ function sayWhomItFits ({ processes, shareBytes }, { isCommon }) {
 }
 
 /**
- * The live heaps of several processes do not fit the container. Smaller heaps alone would run out,
- * and in a larger container alone V8 would choose larger heaps.
+ * The live heaps of several processes, or one sized by a flag, do not fit the container. Smaller
+ * heaps alone would run out, and in a larger container alone the heaps would be larger, too.
  * @param {Finding} finding
  * @param {Hello} target
  * @param {Sizes} sizes for the present container

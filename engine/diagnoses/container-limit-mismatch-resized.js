@@ -17,6 +17,15 @@ const { runningProcess } = require('../v8/running-process')
 const FIXED = ['--max-old-space-size', '--max-heap-size']
 
 /**
+ * True if a flag sets the heap's size, independently of the container's limit.
+ * @param {Hello} target
+ */
+function isSizedByFlag (target) {
+  const flags = flagsInForce(target)
+  return FIXED.some(flag => flags.has(flag))
+}
+
+/**
  * Finds a container limit that was changed while the process ran. V8 derives its heap size limit
  * from the container's limit once, at its start.
  * @param {Signals} signals
@@ -28,8 +37,7 @@ const FIXED = ['--max-old-space-size', '--max-heap-size']
 function findResize (signals, target) {
   const { containerLimitBytes, containerLimitBeforeBytes, heapSizeLimitBytes } = signals
   if (containerLimitBeforeBytes === null || containerLimitBytes === null) return null
-  const flags = flagsInForce(target)
-  if (FIXED.some(flag => flags.has(flag)) || target.pointerCompression) return null
+  if (isSizedByFlag(target) || target.pointerCompression) return null
   const process = runningProcess(target, containerLimitBytes, { bytes: Infinity, given: false })
   if (!process) return null
   const [before, restarted] = [containerLimitBeforeBytes, containerLimitBytes]
@@ -90,4 +98,4 @@ function restart ({ resize, heapLimitBytes, limitBytes }) {
   }]
 }
 
-module.exports = { findResize, judgeRaised, restart }
+module.exports = { findResize, isSizedByFlag, judgeRaised, restart }

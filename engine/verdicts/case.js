@@ -97,7 +97,10 @@ class Case {
   evaluatedAtSeconds = -Infinity
   /** RSS at the last evaluation. */
   evaluatedRssBytes = 0
-  /** Kind of the finding to which the last fix belongs, by diagnosis. @type {Map<string, string>} */
+  /**
+   * Finding to which the last fix belongs, by diagnosis: its kind and live heap; 0 without one.
+   * @type {Map<string, { kind: string, liveBytes: number }>}
+   */
   recommended = new Map()
 }
 

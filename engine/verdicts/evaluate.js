@@ -226,9 +226,15 @@ function standingSeverity (diagnosis, { state, judgement }, target) {
 }
 
 /**
+ * A heap limit that was recommended for a live heap is chosen anew once this multiple of it is
+ * live. An app that exports its data each 20 s ran out of memory with a limit from before.
+ */
+const GROWN_RATIO = 1.25
+
+/**
  * Fix of a verdict. Its change stays the same while the verdict stands, because advice must not
  * change with each variation of the load; its predictions follow the load. A finding of another
- * kind gets another fix.
+ * kind gets another fix, and so does one whose live heap has grown.
  * @param {Judged['diagnosis']} diagnosis
  * @param {Judged['settled']} settled
  * @param {import('../history/target').Target} target
@@ -238,14 +244,17 @@ function standingFix (diagnosis, { state, judgement: { finding } }, target, onEr
   const { recommended, verdicts } = findCase(target)
   const previous = verdicts.find(verdict => verdict.diagnosis === diagnosis.id)
   const kind = kindOf(finding)
+  const liveBytes = Number(finding?.liveBytes ?? 0)
+  const known = recommended.get(diagnosis.id)
   const standing =
     state === 'confirmed' && previous?.state === 'confirmed' && previous.fix.length > 0 &&
-    kind === recommended.get(diagnosis.id)
+    kind === known?.kind && liveBytes <= GROWN_RATIO * known.liveBytes
       ? previous.fix
       : undefined
-  recommended.set(diagnosis.id, kind)
   const fix = finding ? recommend(diagnosis, finding, target, onError) : []
-  return standing && !isDeepStrictEqual(standing[0].change, fix[0]?.change) ? standing : fix
+  const stands = standing !== undefined && !isDeepStrictEqual(standing[0].change, fix[0]?.change)
+  recommended.set(diagnosis.id, stands && known ? known : { kind, liveBytes })
+  return stands ? standing : fix
 }
 
 /**

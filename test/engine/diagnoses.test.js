@@ -89,6 +89,36 @@ function watch ({
   return { primary: primaryOf(findCase(target).verdicts), verdict, ever: states }
 }
 
+describe('the heap limit that container-limit-mismatch recommends', () => {
+  /**
+   * @param {number} liveMib live heap from the 20th second on; before, it is 96 MiB
+   * @param {string[]} execArgv
+   */
+  const fixOf = (liveMib, execArgv) => watch({
+    seconds: 40,
+    helloChanges: { execArgv },
+    at: t => {
+      const live = t < 20 ? 96 : liveMib
+      return { liveMib: live, heapLimitMib: 780, nativeMib: 290, rssMib: live + 330 }
+    }
+  }).verdict('container-limit-mismatch').fix
+  const byFlag = ['--max-old-space-size=768']
+  it('is the same while the live heap hardly grows', () => {
+    const early = fixOf(96, byFlag)[0].change.flag
+    expect(early).toMatch(/^--max-old-space-size=1\d\d$/)
+    expect(fixOf(115, byFlag)[0].change.flag).toBe(early)
+  })
+  it('gives way to a larger container once the live heap has outgrown it', () => {
+    const [{ change: { memoryLimitBytes, flag } }, ...others] = fixOf(166, byFlag)
+    expect(others).toEqual([])
+    const oldMib = Number(/^--max-old-space-size=(\d+)$/.exec(flag ?? '')?.[1])
+    expect(memoryLimitBytes).toBeGreaterThan(512 * MIB)
+    expect(oldMib).toBeGreaterThan(166)
+    expect(oldMib * MIB).toBeLessThan(defined(memoryLimitBytes) - 290 * MIB)
+    expect(fixOf(166, [])[0].change.flag).toBe(undefined)
+  })
+})
+
 describe('severity follows the risk', () => {
   const HOUR = 3600
   const limits = { criticalSeconds: 8 * HOUR, infoSeconds: 30 * 24 * HOUR }
