@@ -321,7 +321,24 @@ const SCENARIOS = [
     heapLimit: 1200,
     startHour: 7
   },
-  { name: 'native 20, 1.5 GiB', nativeLeak: 20, swing: 100, limit: 1536, heapLimit: 1024 }
+  { name: 'native 20, 1.5 GiB', nativeLeak: 20, swing: 100, limit: 1536, heapLimit: 1024 },
+  {
+    name: 'native 11 by request, weekends, Buffers swing by 180, no limit',
+    nativeLeak: 10.8,
+    leaksByLoad: true,
+    nativeSwing: 184,
+    base: 127,
+    swing: 3,
+    noise: 6,
+    majorsSeconds: 215,
+    startHour: 13,
+    startDay: 5,
+    weekend: 0.31,
+    days: 9,
+    limit: null,
+    heapLimit: 4096,
+    seed: 705497
+  }
 ]
 
 /**

@@ -7,11 +7,13 @@ const { evidence, listEvidence } = require('./evidence')
 const { MAY_FILL, reaches, sayDeath } = require('./filling')
 const { severityByTime } = require('./severity')
 const { formatPerHour, sayStanding, timeLeft } = require('./lasting-growth')
-const { isWorthSuspicion, ruleOutKnown, sayRose, secondsToFill } = require('./js-heap-leak-line')
+const {
+  isWorthSuspicion, ruleOutKnown, sayGrows, sayRose, secondsToFill
+} = require('./js-heap-leak-line')
 const {
   findGrowing, findTakenBytes, nameLimit, sayForced, shareRoom, showSharers
 } = require('./js-heap-leak-evidence')
-const { formatBytes, formatSeconds, formatValue } = require('../text/format')
+const { formatBytes, formatSeconds } = require('../text/format')
 
 /** @typedef {import('./js-heap-leak').Limits} Limits */
 /** @typedef {import('./js-heap-leak').Signals} Signals */
@@ -53,7 +55,7 @@ function judgeFewReadings (signals, limits, ownRunway) {
     state: isCertain ? 'confirmed' : 'suspected',
     severity: severityByTime(runway / growth, limits),
     secondsLeft,
-    summary: `The live heap grows by ${formatValue(growth, 'bytesPerSecond')}` +
+    summary: sayGrows(signals, limits, growth) +
       `${inTime && ` and ${reaches(isCertain)} ${limitName} ${inTime}`}` +
       `${isCertain ? '' : `: ${MAY_FILL}`}.`,
     finding: { growthBytesPerSecond: growth, grows: findGrowing(signals) },

@@ -4,7 +4,7 @@
 
 const { findTakenBytes } = require('./js-heap-leak-evidence')
 const { ruleOutKnownRise } = require('./lasting-growth')
-const { formatBytes, formatSeconds } = require('../text/format')
+const { formatBytes, formatSeconds, formatValue } = require('../text/format')
 
 /** @typedef {import('./js-heap-leak').Limits} Limits */
 /** @typedef {import('./js-heap-leak').Signals} Signals */
@@ -92,12 +92,33 @@ const ruleOutKnown = (signals, limits, { rise, seconds }) =>
  * @returns {number} Infinity if it has paused
  */
 function secondsToFill (signals, limits, runway, growth, late) {
-  const { liveHeapAgeSeconds, liveHeapLatelyRatio, heapLimitSecondsLeft: left } = signals
-  if ((liveHeapLatelyRatio ?? 1) < limits.pausesRatio) return Infinity
+  const { liveHeapAgeSeconds, heapLimitSecondsLeft: left } = signals
+  if (pauses(signals, limits)) return Infinity
   const fillsIn = Math.max(0, runway / (growth * Math.max(1, late)) - (liveHeapAgeSeconds ?? 0))
   return left !== null && left <= limits.lastMinuteSeconds ? Math.min(fillsIn, left) : fillsIn
 }
 
+/**
+ * Did the live heap hardly grow up to its last reading?
+ * @param {Signals} signals
+ * @param {Limits} limits
+ */
+const pauses = ({ liveHeapLatelyRatio }, { pausesRatio }) =>
+  (liveHeapLatelyRatio ?? 1) < pausesRatio
+
+/**
+ * @param {Signals} signals
+ * @param {Limits} limits
+ * @param {number} growth bytes a second
+ * @returns {string} the beginning of a summary
+ */
+function sayGrows (signals, limits, growth) {
+  const rate = formatValue(growth, 'bytesPerSecond')
+  return pauses(signals, limits)
+    ? `The live heap grew by ${rate}, but hardly up to its last reading`
+    : `The live heap grows by ${rate}`
+}
+
 module.exports = {
-  THIRDS, isWorthSuspicion, lineOf, ruleOutKnown, sayRose, secondsToFill
+  THIRDS, isWorthSuspicion, lineOf, ruleOutKnown, sayGrows, sayRose, secondsToFill
 }

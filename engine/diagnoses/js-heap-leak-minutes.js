@@ -9,7 +9,7 @@ const {
   judgeFewReadings, judgeStopped, judgeWithoutReadings
 } = require('./js-heap-leak-few')
 const {
-  THIRDS, isWorthSuspicion, lineOf, ruleOutKnown, sayRose, secondsToFill
+  THIRDS, isWorthSuspicion, lineOf, ruleOutKnown, sayGrows, sayRose, secondsToFill
 } = require('./js-heap-leak-line')
 const {
   isNearLimit, judgeNearLimit, judgeSlower, ruleOutFilling
@@ -230,7 +230,7 @@ function judgeLine (signals, limits, line, mayBeCertain = true) {
     severity: severityByTime(runway / growth, limits),
     secondsLeft,
     seconds,
-    summary: `The live heap grows by ${formatValue(growth, 'bytesPerSecond')}` +
+    summary: sayGrows(signals, limits, growth) +
       `${inTime && ` and ${reaches(isCertain)} ${limitName} ${inTime}`}` +
       `${isCertain ? '' : `: ${MAY_FILL}`}.`,
     standing: sayStanding('The live heap', rise, seconds),
