@@ -314,8 +314,8 @@ module.exports = {
   liveHeapLatelyRatio: /** @type {Signal} */ ({
     unit: 'ratio',
     expected: 'while the live heap rises',
-    help: 'Growth of the live heap up to its last reading, from one early enough to show it, as a ' +
-      'share of its trend.',
+    help: 'Growth of the live heap up to its last reading, from one early enough to show it, as ' +
+      'a share of its trend.',
     compute: latelyRatio
   }),
   heapLimitSecondsLeft: /** @type {Signal} */ ({

@@ -72,6 +72,7 @@ function headlineOf (target, verdicts = findCase(target).verdicts) {
   // event-loop-blocked names the quota itself.
   if (ratio < least || headline.diagnosis === 'event-loop-blocked') return headline
   const throttled = `CPU quota throttled the process in ${formatRatio(ratio)} of its periods`
+  const faster = 'a higher CPU limit makes it faster'
   return headline.state === 'ok' && ratio >= SLOWED_RATIO
     ? {
         ...headline,
@@ -79,7 +80,7 @@ function headlineOf (target, verdicts = findCase(target).verdicts) {
         text: `Slowed down: the ${throttled}. Raise its CPU limit. ` +
           headline.text.replace(/^Healthy: /, 'Nothing else found: ')
       }
-    : { ...headline, text: `${headline.text} The ${throttled}: a higher CPU limit makes it faster.` }
+    : { ...headline, text: `${headline.text} The ${throttled}: ${faster}.` }
 }
 
 /**

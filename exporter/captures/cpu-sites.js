@@ -20,7 +20,7 @@ const { stacksOf } = require('./cpu-suspects')
  *   Picked
  */
 
-/** @typedef {{ samples: number, callers: Map<string, number> }} Gathered callers: seconds by name */
+/** @typedef {{ samples: number, callers: Map<string, number> }} Gathered callers: seconds */
 
 /** A site needs this many samples and this share of the time to be named. */
 const LEAST_SAMPLES = 4

@@ -54,8 +54,8 @@ function placeOf (frame) {
 
 /**
  * @typedef {Omit<HeapSite, 'share' | 'through' | 'within' | 'innermost'> &
- *   Record<'places' | 'callers' | 'innermosts', Map<string, number>>} SiteBytes places, callers,
- *   innermosts: bytes by place, by caller of a function without a name, and by innermost package
+ *   Record<'places' | 'callers' | 'packages', Map<string, number>>} SiteBytes bytes by place, by
+ *   caller of a function without a name, and by innermost package
  */
 
 /**
@@ -111,7 +111,7 @@ function bytesBySite ({ head, samples = [] }, agentFolder) {
       via,
       places: new Map(),
       callers: new Map(),
-      innermosts: new Map()
+      packages: new Map()
     }
     sites.set(key, site)
     site.bytes += node.selfSize
@@ -122,7 +122,7 @@ function bytesBySite ({ head, samples = [] }, agentFolder) {
     addAmount(site.callers, callerOf(stack, callFrame), node.selfSize)
     const nearest = callees.findLast(({ callFrame }) => originOf(callFrame) === 'dependency')
     const innermost = nearest ? packageOf(nearest.callFrame.url) : null
-    if (innermost !== null) addAmount(site.innermosts, innermost, node.selfSize)
+    if (innermost !== null) addAmount(site.packages, innermost, node.selfSize)
   }
   return sites
 }
@@ -139,11 +139,11 @@ function bytesBySite ({ head, samples = [] }, agentFolder) {
 function heapSites (before, after, agentFolder) {
   const earlier = before ? bytesBySite(before, agentFolder) : new Map()
   const grown = [...bytesBySite(after, agentFolder)]
-    .map(([key, { places, callers, innermosts, ...site }]) => ({
+    .map(([key, { places, callers, packages, ...site }]) => ({
       ...site,
       through: mainPlaces({ places, bytes: site.bytes }),
       within: mainName(callers),
-      innermost: mainName(innermosts),
+      innermost: mainName(packages),
       bytes: Math.round(site.bytes - (earlier.get(key)?.bytes ?? 0)),
       samples: site.samples - (earlier.get(key)?.samples ?? 0)
     }))

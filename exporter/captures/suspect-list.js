@@ -24,8 +24,8 @@ const MOST_PLACES = 16
 /**
  * A suspect without its text. `also`: end of the text; `innermost`: package nearest to the
  * allocation; `within`: named caller of a function without a name.
- * @typedef {Omit<Suspect, 'text'> & Partial<Record<'also' | 'innermost' | 'within', string | null>>}
- *   UntoldSuspect
+ * @typedef {Omit<Suspect, 'text'> &
+ *   Partial<Record<'also' | 'innermost' | 'within', string | null>>} UntoldSuspect
  */
 
 /**
@@ -175,7 +175,8 @@ function told ({ also, innermost, within, ...site }, of, { owns = false, isEarly
   const name = site.function === ANONYMOUS && within
     ? `${ANONYMOUS} in ${within.slice(0, MOST_NAME_LENGTH)}`
     : site.function
-  const where = `${placeOf({ ...site, function: name })}${by}${inside ? ` (in ${inside})` : ''}${what}`
+  const where = placeOf({ ...site, function: name }) +
+    `${by}${inside ? ` (in ${inside})` : ''}${what}`
   return { ...site, text: `${where} – ${amount}${soFar}${also ? `; ${also}` : ''}` }
 }
 
