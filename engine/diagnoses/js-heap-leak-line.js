@@ -99,12 +99,12 @@ function secondsToFill (signals, limits, runway, growth, late) {
 }
 
 /**
- * Did the live heap hardly grow up to its last reading?
+ * Did the live heap hardly grow up to its last reading? Near its limit any growth slows down.
  * @param {Signals} signals
  * @param {Limits} limits
  */
-const pauses = ({ liveHeapLatelyRatio }, { pausesRatio }) =>
-  (liveHeapLatelyRatio ?? 1) < pausesRatio
+const pauses = ({ liveHeapLatelyRatio: lately, liveHeapShareRatio: share }, limits) =>
+  (lately ?? 1) < limits.pausesRatio && (share ?? 0) < limits.nearLimitRatio
 
 /**
  * @param {Signals} signals
