@@ -1,5 +1,7 @@
 'use strict'
 
+const { formatBytes, formatRatio, formatSeconds } = require('../text/format')
+
 /**
  * Limits that separate leaks from caches: a cache that fills grows as straight as a leak until it
  * meets its bound. The live heap and the memory outside it share these limits.
@@ -18,6 +20,14 @@ const FILLING_LIMITS = Object.freeze({
   // this r². Such a morning and a cache that fills have less.
   straightFit: 0.97,
   straightLateRatio: 0.8,
+  // Far from the limit, growth has ended if its level has stood for this time, for this share of
+  // the work that the second half of its rise took, and under this share of its load, and if its
+  // rate would have added this share of the level meanwhile. Readings that stand vary by 0.03. A
+  // cache that filled in four and a half minutes was suspected for three more minutes.
+  endedSeconds: 45,
+  endedWorkRatio: 0.25,
+  endedLoadRatio: 0.3,
+  endedGrowthShareRatio: 0.1,
   // Other growth is certainly a leak only if it covers this share of the way, because caches are
   // configured to stay below the limit.
   fillingRunwayShareRatio: 0.8,
@@ -63,6 +73,25 @@ function findCertainBytes (limits, { rise, runway, seconds, growth, isStraight }
 }
 
 /**
+ * Tells that growth has ended: a cache is full.
+ * @param {FillingLimits} limits
+ * @param {number} growth earlier rate, in bytes a second
+ * @param {Record<'level' | 'stood' | 'rose' | 'load', number | null>} standing level: bytes; stood,
+ *   rose: seconds; load: since then, as a share of the load of the rise
+ * @returns {string | null} the end of a sentence about the level; null if it may go on
+ */
+function sayEnded (limits, growth, { level, stood, rose, load }) {
+  if (level === null || stood === null || rose === null || load === null) return null
+  const hasStood = stood >= limits.endedSeconds && load >= limits.endedLoadRatio &&
+    load * stood >= limits.endedWorkRatio * rose
+  const missing = growth * stood
+  if (!hasStood || missing < limits.endedGrowthShareRatio * level) return null
+  return `has stayed at ${formatBytes(level)} for ${formatSeconds(stood)}, under ` +
+    `${formatRatio(load)} of the load of its rise; at its earlier rate it would have grown by ` +
+    formatBytes(missing)
+}
+
+/**
  * A line with the growth before it that already followed it. This growth counts for the size of the
  * rise, but not for its time: the start of the process belongs to the ten minutes of a cache.
  * @template {Record<'rise' | 'seconds', number>} L
@@ -75,4 +104,6 @@ function extendLine (line, lineSeconds) {
   return { ...line, overSeconds, rise: line.rise * overSeconds / line.seconds }
 }
 
-module.exports = { FILLING_LIMITS, MAY_FILL, extendLine, findCertainBytes, reaches, sayDeath }
+module.exports = {
+  FILLING_LIMITS, MAY_FILL, extendLine, findCertainBytes, reaches, sayDeath, sayEnded
+}

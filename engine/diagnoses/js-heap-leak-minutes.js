@@ -12,7 +12,7 @@ const {
   THIRDS, isWorthSuspicion, lineOf, ruleOutKnown, sayGrows, sayRose, secondsToFill
 } = require('./js-heap-leak-line')
 const {
-  isNearLimit, judgeNearLimit, judgeSlower, ruleOutFilling
+  isNearLimit, judgeNearLimit, judgeSlower, ruleOutEnded, ruleOutFilling
 } = require('./js-heap-leak-slowing')
 const {
   findGrowing, nameLimit, sayForced, shareRoom, showGrownWith, showSharers
@@ -52,6 +52,7 @@ function judgeMinutes (signals, limits, runway, commands = []) {
   }
   const line = lineOf(signals, limits, trend, runway)
   const judged = judgeFlat(signals, limits, line) ??
+    ruleOutEnded(signals, limits, line) ??
     ruleOutFilling(signals, limits, line) ??
     ruleOutKnown(signals, limits, line) ??
     judgeLine(signals, limits, line)

@@ -3,6 +3,7 @@
 // Growth of the live heap that slows down, or that is just below its limit.
 
 const { ok, unknown } = require('./define-diagnosis')
+const { sayEnded } = require('./filling')
 const { ruleOutKnown } = require('./js-heap-leak-line')
 const { formatBytes, formatRatio, formatSeconds } = require('../text/format')
 
@@ -82,6 +83,25 @@ function judgeNearLimit (signals, limits, does) {
 }
 
 /**
+ * Has growth far from the limit ended? An app whose GCs take most of the time only slows down.
+ * @param {Signals} signals
+ * @param {Limits} limits
+ * @param {Line} line
+ * @returns {Dismissal | null}
+ */
+function ruleOutEnded (signals, limits, { growth }) {
+  if (isNearLimit(signals, limits)) return null
+  if (!((signals.gcPauseRatio ?? 1) < limits.slowedByGcRatio)) return null
+  const ended = sayEnded(limits, growth, {
+    level: signals.liveHeapBytes,
+    stood: signals.liveHeapStandsSeconds,
+    rose: signals.liveHeapRoseSeconds,
+    load: signals.liveHeapStandLoadRatio
+  })
+  return ended === null ? null : ok(`the live heap ${ended}`, { refutes: true })
+}
+
+/**
  * Has the live heap been just below its limit for a long time, and for much of the work that its
  * rise took? If that growth went on, the process would have died since: nearly half of the limit
  * was filled by that work. A lower load stops a leak, and GC that takes most of the time slows it
@@ -108,4 +128,4 @@ function isNearLimit (signals, { nearLimitRatio }) {
     share * ((highest ?? live) / live) >= nearLimitRatio
 }
 
-module.exports = { isNearLimit, judgeNearLimit, judgeSlower, ruleOutFilling }
+module.exports = { isNearLimit, judgeNearLimit, judgeSlower, ruleOutEnded, ruleOutFilling }

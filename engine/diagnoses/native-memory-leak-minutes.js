@@ -2,7 +2,7 @@
 
 const { ok, unknown } = require('./define-diagnosis')
 const { evidence, listEvidence } = require('./evidence')
-const { MAY_FILL, extendLine, findCertainBytes, reaches } = require('./filling')
+const { MAY_FILL, extendLine, findCertainBytes, reaches, sayEnded } = require('./filling')
 const { nameMemoryLimit, severityByTime } = require('./severity')
 const { ruleOutKnownRise, sayStanding, timeLeft } = require('./lasting-growth')
 const {
@@ -55,7 +55,8 @@ function judgeTrend (signals, limits) {
   const line = { rise, growth, seconds, steady, runway }
   if (rise < limits.riseBytes) return judgeSmall(signals, limits, line)
   if (steadinessRatio === null) return unknown(`${sayGrew(rise)}: ${TOO_FEW}`)
-  return ruleOutFlat(signals, limits, line) ??
+  return ruleOutEnded(signals, limits, line) ??
+    ruleOutFlat(signals, limits, line) ??
     judgeSlow(signals, limits, line) ??
     ruleOutFilling(signals, limits, line) ??
     ruleOutFreed(signals, limits, rise) ??
@@ -166,6 +167,18 @@ function judgeSlow (_, limits, { rise, growth, seconds }) {
   if (growth >= limits.slowestBytesPerSecond) return null
   return unknown(`${sayGrew(rise)} in ${formatSeconds(seconds)}: too slowly for minutes; hours ` +
     'of history decide')
+}
+
+/** Has the growth ended far from its limit? @type {Question} */
+function ruleOutEnded (signals, limits, { growth, rise }) {
+  if (judgeNearLimit(signals, limits, rise)) return null
+  const ended = sayEnded(limits, growth, {
+    level: signals.outsideHeapBytes,
+    stood: signals.outsideHeapStandsSeconds,
+    rose: signals.outsideHeapRoseSeconds,
+    load: signals.outsideHeapStandLoadRatio
+  })
+  return ended === null ? null : ok(`memory outside the heap ${ended}`, { refutes: true })
 }
 
 /** Does the growth slow down, as it does in a pool that fills? @type {Question} */

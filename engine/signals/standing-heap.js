@@ -3,11 +3,12 @@
 const { pointsAfterMajors } = require('./growth')
 
 /**
- * A live heap that stands: how long it has been at its highest level, and how long its rise to this
+ * A level that stands: how long memory has been at its highest level, and how long its rise to this
  * level took.
  *
  * @typedef {import('./index').Signal} Signal
  * @typedef {import('../history/window').Window} Window
+ * @typedef {'liveHeapBytes' | 'outsideHeapBytes'} Level
  */
 
 /** Longest time that is looked at. */
@@ -19,17 +20,21 @@ const RISE_SHARE = 0.5
 
 /**
  * @param {Window} window
+ * @param {Level} level
  * @returns {{ sinceSeconds: number, standsSeconds: number, roseSeconds: number } | null}
- *   sinceSeconds: uptime; null while the live heap is below its level
+ *   sinceSeconds: uptime; null while the memory is below its highest level
  */
-const findStanding = window => window.once('standingHeap', () => {
-  const { times, values } = pointsAfterMajors(window, 'liveHeapBytes', SPAN_SECONDS)
-  const highest = Math.max(...values)
+const findStanding = (window, level) => window.once(`standing ${level}`, () => {
+  const { times, values } = level === 'liveHeapBytes'
+    ? pointsAfterMajors(window, level, SPAN_SECONDS)
+    : window.points(level, SPAN_SECONDS)
+  let highest = -Infinity
+  for (const value of values) highest = Math.max(highest, value)
   const below = values.findLastIndex(value => value < LEVEL_SHARE * highest)
   if (values.length === 0 || below === values.length - 1) return null
   const since = times[below + 1]
   const half = values.findLastIndex((value, i) => i <= below && value <= RISE_SHARE * highest)
-  // The heap was empty at the start of the process.
+  // There was no memory at the start of the process.
   const from = half < 0 ? 0 : times[half]
   return {
     sinceSeconds: since,
@@ -40,10 +45,11 @@ const findStanding = window => window.once('standingHeap', () => {
 
 /**
  * @param {Window} window
+ * @param {Level} level
  * @returns {number | null}
  */
-function standLoad (window) {
-  const found = findStanding(window)
+function standLoad (window, level) {
+  const found = findStanding(window, level)
   if (!found) return null
   const { sinceSeconds, roseSeconds } = found
   const work = (/** @type {number} */ seconds) =>
@@ -54,29 +60,48 @@ function standLoad (window) {
   return rising > 0 && since >= 0 ? since / stood / rising : null
 }
 
+/**
+ * @param {string} what memory, such as: the live heap
+ * @param {Level} level
+ * @returns {Record<'stands' | 'rose' | 'load', Signal>}
+ */
+const standing = (what, level) => {
+  const when = {
+    expected: `while ${what} is at its highest level`, afterEvent: /** @type {const} */ (true)
+  }
+  return {
+    stands: {
+      unit: 'seconds',
+      ...when,
+      help: `Time between the first and the last of the newest readings of ${what} that are all ` +
+        'within 3 % of its highest reading in two hours.',
+      compute: window => findStanding(window, level)?.standsSeconds ?? null
+    },
+    rose: {
+      unit: 'seconds',
+      ...when,
+      help: `Time that ${what} took to rise from half of its highest level to this level, or ` +
+        'from the start of the process, if no reading was that low.',
+      compute: window => findStanding(window, level)?.roseSeconds ?? null
+    },
+    load: {
+      unit: 'ratio',
+      ...when,
+      help: `CPU time per second without GC since ${what} is at its highest level, divided by ` +
+        'the CPU time per second during the rise.',
+      compute: window => standLoad(window, level)
+    }
+  }
+}
+
+const heap = standing('the live heap', 'liveHeapBytes')
+const outside = standing('the memory outside the heap', 'outsideHeapBytes')
+
 module.exports = {
-  liveHeapStandsSeconds: /** @type {Signal} */ ({
-    unit: 'seconds',
-    expected: 'while the live heap is at its highest level',
-    afterEvent: true,
-    help: 'Time between the first and the last of the newest readings of the live heap that are ' +
-      'all within 3 % of its highest reading in two hours.',
-    compute: window => findStanding(window)?.standsSeconds ?? null
-  }),
-  liveHeapRoseSeconds: /** @type {Signal} */ ({
-    unit: 'seconds',
-    expected: 'while the live heap is at its highest level',
-    afterEvent: true,
-    help: 'Time that the live heap took to rise from half of its highest level to this level, or ' +
-      'from the start of the process, if no reading was that low.',
-    compute: window => findStanding(window)?.roseSeconds ?? null
-  }),
-  liveHeapStandLoadRatio: /** @type {Signal} */ ({
-    unit: 'ratio',
-    expected: 'while the live heap is at its highest level',
-    afterEvent: true,
-    help: 'CPU time per second without GC since the live heap is at its highest level, divided ' +
-      'by the CPU time per second during the rise.',
-    compute: standLoad
-  })
+  liveHeapStandsSeconds: heap.stands,
+  liveHeapRoseSeconds: heap.rose,
+  liveHeapStandLoadRatio: heap.load,
+  outsideHeapStandsSeconds: outside.stands,
+  outsideHeapRoseSeconds: outside.rose,
+  outsideHeapStandLoadRatio: outside.load
 }

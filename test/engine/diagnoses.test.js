@@ -487,6 +487,26 @@ describe('a live heap whose growth slows down', () => {
   it('is ruled out if the loop never had room, as in a batch program', () => {
     expect(judged(() => 1).state).toBe('ok')
   })
+  it.each([
+    ['45 s under the same load', 0.3, 240, 20, 'ok'],
+    ['30 s under the same load', 0.3, 215, 20, 'suspected'],
+    ['45 s with a fifth of the load', 0.06, 240, 20, 'suspected'],
+    ['45 s, in which its growth would not show', 0.3, 230, 500, 'suspected']
+  ])('has ended once the live heap stays where it is for %s', (_, busy, seconds, base, state) => {
+    const at = t => {
+      const risen = Math.min(t, 180)
+      return {
+        liveMib: base + 0.7 * risen,
+        heapLimitMib: 1048,
+        values: {
+          containerLimitBytes: undefined, threadCpuUserSeconds: 0.3 * risen + busy * (t - risen)
+        }
+      }
+    }
+    const found = watch({ seconds, at }).verdict('js-heap-leak')
+    expect(found.state).toBe(state)
+    expect(/has stayed at/.test(found.summary)).toBe(state === 'ok')
+  })
   it('stays suspected if the loop filled up meanwhile', () => {
     expect(judged(t => Math.min(1, t / 200))).toMatchObject({
       state: 'suspected', summary: expect.stringContaining('a slower app also leaks more slowly')
@@ -2327,6 +2347,30 @@ describe('native-memory-leak', () => {
       })
     }
   )
+})
+
+it.each([
+  ['45 s under the same load', 0.3, 234, 'ok'],
+  ['30 s under the same load', 0.3, 205, 'suspected'],
+  ['45 s with a fifth of the load', 0.06, 240, 'suspected']
+])('native-memory-leak has ended once the memory stays where it is for %s', (
+  _, busy, seconds, state
+) => {
+  const found = watch({
+    seconds,
+    at: t => {
+      const risen = Math.min(t, 180)
+      return {
+        nativeMib: 12 + 0.7 * risen,
+        rssMib: 60 + 0.7 * risen,
+        values: {
+          containerLimitBytes: 1024 * MIB, threadCpuUserSeconds: 0.3 * risen + busy * (t - risen)
+        }
+      }
+    }
+  }).verdict('native-memory-leak')
+  expect(found.state).toBe(state)
+  expect(/has stayed at/.test(found.summary)).toBe(state === 'ok')
 })
 
 describe('native memory that only the full GCs of memwatch free', () => {
