@@ -252,7 +252,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (version
   it('a script that ends before the agent is loaded sends nothing', async () => {
     const collector = await collect()
     const { code, stdout, stderr } = await watched(
-      ['-e', 'process.exitCode = 2'],
+      ['-e', 'process.exit(2)'],
       collector.address,
       {}
     ).ended
