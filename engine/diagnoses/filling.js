@@ -20,14 +20,15 @@ const FILLING_LIMITS = Object.freeze({
   // this r². Such a morning and a cache that fills have less.
   straightFit: 0.97,
   straightLateRatio: 0.8,
-  // Far from the limit, growth has ended if its level has stood for this time, for this share of
-  // the work that the second half of its rise took, and under this share of its load, and if its
-  // rate would have added this share of the level meanwhile. Readings that stand vary by 0.03. A
-  // cache that filled in four and a half minutes was suspected for three more minutes.
+  // Far from the limit, growth has ended if its level has stood for this time, and for this share
+  // of the work that the second half of its rise took, and if its rate would have added this share
+  // of the level meanwhile. Readings that stand vary by 0.03. A cache that filled in four and a
+  // half minutes was suspected for three more minutes.
   endedSeconds: 45,
   endedWorkRatio: 0.25,
-  endedLoadRatio: 0.3,
   endedGrowthShareRatio: 0.1,
+  // A load below this share of that in the rise may stop a leak as well.
+  loadedRatio: 0.3,
   // Other growth is certainly a leak only if it covers this share of the way, because caches are
   // configured to stay below the limit.
   fillingRunwayShareRatio: 0.8,
@@ -73,19 +74,34 @@ function findCertainBytes (limits, { rise, runway, seconds, growth, isStraight }
 }
 
 /**
+ * Memory that stands at its highest level.
+ * @typedef {Record<'level' | 'stood' | 'rose' | 'load', number | null>} Standing level: bytes;
+ *   stood, rose: seconds; load: since then, as a share of the load of the rise
+ */
+
+/**
+ * Has memory stood for a time, and for a share of the work of its rise?
+ * @param {Standing} standing
+ * @param {{ seconds: number, workRatio: number, loadedRatio: number }} least
+ */
+const hasStood = ({ stood, rose, load }, { seconds, workRatio, loadedRatio }) =>
+  stood !== null && rose !== null && load !== null &&
+  load >= loadedRatio && stood >= seconds && load * stood >= workRatio * rose
+
+/**
  * Tells that growth has ended: a cache is full.
  * @param {FillingLimits} limits
  * @param {number} growth earlier rate, in bytes a second
- * @param {Record<'level' | 'stood' | 'rose' | 'load', number | null>} standing level: bytes; stood,
- *   rose: seconds; load: since then, as a share of the load of the rise
- * @returns {string | null} the end of a sentence about the level; null if it may go on
+ * @param {Standing} standing
+ * @returns {string | null} the end of a sentence about the level; null if the growth may go on
  */
-function sayEnded (limits, growth, { level, stood, rose, load }) {
-  if (level === null || stood === null || rose === null || load === null) return null
-  const hasStood = stood >= limits.endedSeconds && load >= limits.endedLoadRatio &&
-    load * stood >= limits.endedWorkRatio * rose
+function sayEnded (limits, growth, standing) {
+  const { endedSeconds: seconds, endedWorkRatio: workRatio, loadedRatio } = limits
+  const { level, stood, load } = standing
+  if (level === null || stood === null || load === null) return null
   const missing = growth * stood
-  if (!hasStood || missing < limits.endedGrowthShareRatio * level) return null
+  if (!hasStood(standing, { seconds, workRatio, loadedRatio }) ||
+    missing < limits.endedGrowthShareRatio * level) return null
   return `has stayed at ${formatBytes(level)} for ${formatSeconds(stood)}, under ` +
     `${formatRatio(load)} of the load of its rise; at its earlier rate it would have grown by ` +
     formatBytes(missing)
@@ -105,5 +121,5 @@ function extendLine (line, lineSeconds) {
 }
 
 module.exports = {
-  FILLING_LIMITS, MAY_FILL, extendLine, findCertainBytes, reaches, sayDeath, sayEnded
+  FILLING_LIMITS, MAY_FILL, extendLine, findCertainBytes, hasStood, reaches, sayDeath, sayEnded
 }

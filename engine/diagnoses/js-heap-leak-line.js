@@ -115,7 +115,7 @@ const pauses = ({ liveHeapLatelyRatio: lately, liveHeapShareRatio: share }, limi
 function sayGrows (signals, limits, growth) {
   const rate = formatValue(growth, 'bytesPerSecond')
   return pauses(signals, limits)
-    ? `The live heap grew by ${rate}, but hardly up to its last reading`
+    ? `The live heap grew by ${rate}, but hardly at its last reading`
     : `The live heap grows by ${rate}`
 }
 

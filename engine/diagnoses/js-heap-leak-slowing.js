@@ -3,7 +3,7 @@
 // Growth of the live heap that slows down, or that is just below its limit.
 
 const { ok, unknown } = require('./define-diagnosis')
-const { sayEnded } = require('./filling')
+const { hasStood, sayEnded } = require('./filling')
 const { ruleOutKnown } = require('./js-heap-leak-line')
 const { formatBytes, formatRatio, formatSeconds } = require('../text/format')
 
@@ -90,14 +90,8 @@ function judgeNearLimit (signals, limits, does) {
  * @returns {Dismissal | null}
  */
 function ruleOutEnded (signals, limits, { growth }) {
-  if (isNearLimit(signals, limits)) return null
-  if (!((signals.gcPauseRatio ?? 1) < limits.slowedByGcRatio)) return null
-  const ended = sayEnded(limits, growth, {
-    level: signals.liveHeapBytes,
-    stood: signals.liveHeapStandsSeconds,
-    rose: signals.liveHeapRoseSeconds,
-    load: signals.liveHeapStandLoadRatio
-  })
+  if (isNearLimit(signals, limits) || isSlowedByGc(signals, limits)) return null
+  const ended = sayEnded(limits, growth, standingOf(signals))
   return ended === null ? null : ok(`the live heap ${ended}`, { refutes: true })
 }
 
@@ -110,12 +104,25 @@ function ruleOutEnded (signals, limits, { growth }) {
  * @param {Limits} limits
  */
 function stands (signals, limits) {
-  const { liveHeapStandsSeconds: stood, liveHeapRoseSeconds: rose } = signals
-  const { liveHeapStandLoadRatio: load, gcPauseRatio: pauses } = signals
-  if (stood === null || rose === null || load === null || pauses === null) return false
-  return pauses < limits.slowedByGcRatio && load >= limits.loadedRatio &&
-    stood >= limits.stoodSeconds && load * stood >= limits.stoodWorkRatio * rose
+  const { stoodSeconds: seconds, stoodWorkRatio: workRatio, loadedRatio } = limits
+  return !isSlowedByGc(signals, limits) &&
+    hasStood(standingOf(signals), { seconds, workRatio, loadedRatio })
 }
+
+/**
+ * @param {Signals} signals
+ * @param {Limits} limits
+ */
+const isSlowedByGc = ({ gcPauseRatio: pauses }, { slowedByGcRatio }) =>
+  pauses === null || pauses >= slowedByGcRatio
+
+/** @param {Signals} signals */
+const standingOf = signals => ({
+  level: signals.liveHeapBytes,
+  stood: signals.liveHeapStandsSeconds,
+  rose: signals.liveHeapRoseSeconds,
+  load: signals.liveHeapStandLoadRatio
+})
 
 /**
  * Was the live heap near its limit within the last ten minutes? Single readings vary.

@@ -96,11 +96,10 @@ module.exports = defineDiagnosis({
     endedRatio: 0.1,
     // The growth of a live heap has ended if it has stayed just below its limit for this time, and
     // for this share of the work that the second half of its rise took. GC that takes most of the
-    // time slows a leak down, and so does a load that fell below this share of that in the rise.
+    // time slows a leak down.
     stoodSeconds: 60,
     stoodWorkRatio: 0.75,
     slowedByGcRatio: 0.5,
-    loadedRatio: 0.3,
     // A live heap that falls by this share of its rise is no longer suspected. Caches of two equal
     // generations drop half of it, and grow again until the next major GC: they fell by 0.49 and
     // 0.55.

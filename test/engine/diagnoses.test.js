@@ -556,7 +556,7 @@ describe('js-heap-leak under a limit of gigabytes, where major GCs are rare', ()
   })
   it.each([
     [Infinity, /would reach the heap size limit in about/],
-    [148, /^The live heap grew by 1\d\d MiB\/min, but hardly up to its last reading: a leak, or/]
+    [148, /^The live heap grew by 1\d\d MiB\/min, but hardly at its last reading: a leak, or/]
   ])('that stopped at %d s tells no time from its next reading on', (fullAt, summary) => {
     const readings = Array.from({ length: 100 }, (_, i) => 10 * i)
     const at = rarelyCollected(t => 10 + 3 * Math.min(t, fullAt), 0, readings)
