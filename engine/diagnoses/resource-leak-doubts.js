@@ -14,10 +14,15 @@ const { formatNumber, formatRatio, formatSeconds } = require('../text/format')
 const THIRD_MIDDLE_RATIO = 1 / 6
 const THIRDS_APART_RATIO = 2 / 3
 
+/** Kinds that requests need while they wait for their answers. @type {readonly string[]} */
+const OF_REQUESTS = Object.freeze(['sockets', 'timers', 'fileDescriptors'])
+
 /**
  * Decides if the additional handles follow from a higher load, from clients that connect and stay,
  * from growth that ends by itself, or from a process that cannot keep up with its load.
  * `isCertain`: nothing of that is likely. `isPressing`: the time to any limit is urgent.
+ * `waitsSeconds`: the time for which requests that wait may still explain the handles, because the
+ * loop is busy all the time; null if they do not.
  * @param {Signals} signals
  * @param {Limits} limits
  * @param {Count} cause
@@ -50,6 +55,8 @@ function weighDoubts (signals, limits, cause, descriptorKind) {
     kept >= limits.keptLeastRatio &&
     isOfConnections(signals, limits, { cause, kept, descriptorKind })
   const mayEnd = findEnd(limits, cause, descriptorKind)
+  const mayWait = busy >= limits.saturatedRatio && OF_REQUESTS.includes(cause.of) &&
+    descriptorKind !== 'open files' && cause.risingSeconds < limits.waitingSeconds
   const mayBeLoad = grows || isSaturated || isClients
   return {
     growthRatio,
@@ -64,6 +71,8 @@ function weighDoubts (signals, limits, cause, descriptorKind) {
     kept,
     isClients,
     mayEnd,
+    // Requests wait until they time out. Longer growth has another cause.
+    waitsSeconds: mayWait ? limits.waitingSeconds - cause.risingSeconds : null,
     isCertain: !mayBeLoad && mayEnd === null,
     // The memory of workers and processes has no finding of its own.
     isPressing: !mayBeLoad && (mayEnd === null || mayEnd === 'processes')

@@ -8,7 +8,7 @@ const { URGENCY_LIMITS, nameMemoryLimit, severityByTime } = require('./severity'
 const {
   DESCRIPTOR_KINDS, KINDS, countKinds, findDescriptorKind
 } = require('./resource-leak-kinds')
-const { formatBytes, formatNumber, formatSeconds } = require('../text/format')
+const { formatBytes, formatNumber, formatRatio, formatSeconds } = require('../text/format')
 
 const SECONDS_PER_MINUTE = 60
 
@@ -129,6 +129,12 @@ module.exports = defineDiagnosis({
     }
     const told = name === 'open file descriptors' ? findDescriptorKind(signals, limits) : undefined
     const doubts = weighDoubts(signals, limits, cause, told?.name)
+    const counted = `${formatNumber(told?.open ?? cause.now)} ${told?.name ?? name}, ` +
+      `${formatPerMinute(perSecond)} more ${told ? 'descriptors ' : ''}each minute`
+    if (doubts.waitsSeconds !== null) {
+      return unknown(`${counted}: they may belong to requests that wait, because the event loop ` +
+        `is busy ${formatRatio(doubts.busy)} of the time`, { waitSeconds: doubts.waitsSeconds })
+    }
     const isSteady = steady >= limits.steadinessRatio
     const isCertain = steady >= limits.certainSteadinessRatio && doubts.isCertain
     const bound = findBound(signals, limits, cause, doubts.isOfLoad)
@@ -141,9 +147,7 @@ module.exports = defineDiagnosis({
         (!doubts.isClients || doubts.kept >= limits.keptWeakRatio),
       standing: `The number of ${told?.name ?? name} grew by ${formatNumber(rise)} in ` +
         formatSeconds(seconds),
-      summary: `${formatNumber(told?.open ?? cause.now)} ${told?.name ?? name}, ` +
-        `${formatPerMinute(perSecond)} more ${told ? 'descriptors ' : ''}each minute: they pile ` +
-        `up${describeDoubts(doubts)}.`,
+      summary: `${counted}: they pile up${describeDoubts(doubts)}.`,
       finding: {
         kind: name,
         descriptorKind: told?.name,

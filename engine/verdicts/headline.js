@@ -72,15 +72,16 @@ function headlineOf (target, verdicts = findCase(target).verdicts) {
   // event-loop-blocked names the quota itself.
   if (ratio < least || headline.diagnosis === 'event-loop-blocked') return headline
   const throttled = `CPU quota throttled the process in ${formatRatio(ratio)} of its periods`
-  const faster = 'a higher CPU limit makes it faster'
-  return headline.state === 'ok' && ratio >= SLOWED_RATIO
-    ? {
-        ...headline,
-        state: /** @type {const} */ ('limited'),
-        text: `Slowed down: the ${throttled}. Raise its CPU limit. ` +
-          headline.text.replace(/^Healthy: /, 'Nothing else found: ')
-      }
-    : { ...headline, text: `${headline.text} The ${throttled}: ${faster}.` }
+  if (headline.diagnosis !== null || headline.severity !== null || ratio < SLOWED_RATIO) {
+    const text = `${headline.text} The ${throttled}: a higher CPU limit makes it faster.`
+    return { ...headline, text }
+  }
+  return {
+    ...headline,
+    state: headline.state === 'ok' ? /** @type {const} */ ('limited') : headline.state,
+    text: `Slowed down: the ${throttled}. Raise its CPU limit. ` +
+      headline.text.replace(/^Healthy: /, 'Nothing else found: ')
+  }
 }
 
 /**
@@ -88,7 +89,7 @@ function headlineOf (target, verdicts = findCase(target).verdicts) {
  * quota, which slows the app down as well.
  */
 const THROTTLED_RATIO = 0.25
-/** Share from which on every headline names it, and no target is called healthy. */
+/** Share from which on every headline names it, the one without a finding first. */
 const SLOWED_RATIO = 0.9
 
 /**

@@ -1810,6 +1810,30 @@ describe('resource-leak', () => {
     expect([found, evidence.find(({ signal }) => signal === 'loadGrowthRatio')?.text])
       .toEqual([state, expect.stringMatching(text)])
   })
+  it.each(/** @type {[string, number, (t: number) => object, string][]} */ ([
+    ['sockets', 90, t => ({ resources: { TCPSocketWrap: 5 * t } }), 'unknown'],
+    ['sockets, for longer than requests wait', 480, t => ({ resources: { TCPSocketWrap: 5 * t } }),
+      'suspected'],
+    ['timers', 90, t => ({ resources: { Timeout: 5 * t } }), 'unknown'],
+    ['files', 90, t => ({ openFileDescriptors: 30 + 5 * t, descriptors: { file: 5 * t } }),
+      'suspected'],
+    ['processes', 90, t => ({ resources: { ProcessWrap: 5 * t } }), 'suspected']
+  ]))('of %s under a loop that is always busy, after %d s', (_, seconds, valuesAt, state) => {
+    const at = (/** @type {number} */ t) => ({
+      values: {
+        ...valuesAt(t),
+        eventLoopActiveSeconds: 0.99 * t,
+        eventLoopIdleSeconds: 0.01 * t,
+        cpuUserSeconds: t
+      }
+    })
+    const found = watch({ seconds, at }).verdict('resource-leak')
+    expect(found.state).toBe(state)
+    if (state !== 'unknown') return
+    expect(found.summary).toContain('requests that wait, because the event loop is busy 99 %')
+    // Timeouts of requests take up to 330 s.
+    expect(found.open?.waitSeconds).toBeGreaterThan(200)
+  })
   it.each([
     ['critical, as it ends the process', 0, 1024, 'critical', /they pile up\.$/],
     ['critical at a limit of its own, even if the load grows', 0.002, 1024, 'critical',
