@@ -46,19 +46,27 @@ function ruleOutFull (signals, limits) {
 const isLarge = ({ semiSpaceMaxBytes: most }, limits) => most >= limits.semiSpaceMaxBytes
 
 /**
- * Rules out starvation for a large new space, unless GC takes much of the time, most of it
- * scavenges.
+ * Rules out starvation for a large new space, unless garbage is promoted that a still larger one
+ * would hold, or GC takes much of the time, most of it scavenges.
  * @param {Signals} signals
  * @param {Limits} limits
  */
 function ruleOutLarge (signals, limits) {
   const large = `a semi-space may grow to ${formatBytes(signals.semiSpaceMaxBytes)}, which is ` +
     'not small'
-  const { wallRatio, cpuRatio } = weighCauses(signals, limits)
+  const { promotesTooEarly, wallRatio, cpuRatio } = weighCauses(signals, limits)
   const isSettled = signals.recentGcs >= limits.recentGcs &&
     signals.gcWindowSeconds >= limits.gcWindowSeconds
-  if (!isSettled || cpuRatio < limits.unexplainedRatio) return ok(large)
-  if (signals.scavengeCpuRatio < signals.ordinaryMajorCpuRatio) {
+  const areScavenges = signals.scavengeCpuRatio >= signals.ordinaryMajorCpuRatio
+  // While requests wait for the loop or a CPU, their data outlive a new space of any size.
+  const isIdle = (signals.eventLoopUtilizationRatio ?? 0) < limits.neverIdleRatio &&
+    (signals.cpuThrottledRatio ?? 0) < limits.throttledRatio
+  const promotes = promotesTooEarly && areScavenges && isIdle
+  const leastRatio = promotes ? limits.largePauseRatio : limits.unexplainedRatio
+  if (!isSettled || cpuRatio < leastRatio) {
+    return ok(large, { keeps: promotes && cpuRatio >= limits.keptLargePauseRatio })
+  }
+  if (!areScavenges) {
     return unknown(
       `GC takes ${wallAndCpu(signals, wallRatio, cpuRatio)}, most of it major GCs, though ` +
         `${large}. Less data in use at the same time may help: fewer concurrent requests, ` +
@@ -85,12 +93,16 @@ function weighCauses (signals, limits) {
   const isKept = (signals.keptPerMajorBytes ?? 0) >= limits.keptShareRatio * freed
   // V8 does not report which major GCs its marking steps prepare: the steps count for the more
   // frequent kind.
+  const isOfLarge = isLarge(signals, limits)
+  const canGrow = signals.semiSpaceMaxBytes < limits.semiSpaceEnoughBytes
   const areOrdinary = majors > 0 && majors >= (signals.externalMajorsPerSecond ?? 0)
   const areMany =
     signals.cpuTimeRatio === null
       ? majors >= limits.ordinaryMajorsPerSecond
-      : signals.ordinaryMajorCpuRatio >= limits.ordinaryMajorRatio
+      : signals.ordinaryMajorCpuRatio >=
+        (isOfLarge ? limits.largeOrdinaryMajorRatio : limits.ordinaryMajorRatio)
   const areFrequent = areOrdinary && areMany && !isKept
+  const promotesTooEarly = isPromotion && areFrequent && canGrow
   const scavengesTooOften = signals.scavengesPerCpuSecond >= limits.scavengesPerCpuSecond
   const areUnexplained = !isPromotion && areFrequent && majors >= limits.ordinaryMajorsPerSecond
   // V8 pretenures: it allocates in the old space what often survived, or is larger than the new
@@ -104,11 +116,11 @@ function weighCauses (signals, limits) {
   const outlive = areUnexplained && scavengesTooOften &&
     (signals.liveHeapBytes ?? 0) > limits.semiSpaceMaxBytes
   return {
-    isLarge: isLarge(signals, limits),
+    isLarge: isOfLarge,
     isPromotion,
-    pretenures: pretenures && !isLarge(signals, limits),
-    outlive: outlive || isLarge(signals, limits),
-    promotesTooEarly: isPromotion && areFrequent,
+    pretenures: pretenures && !isOfLarge,
+    outlive: outlive || (isOfLarge && !promotesTooEarly),
+    promotesTooEarly,
     scavengesTooOften,
     wallRatio: signals.scavengePauseRatio + signals.ordinaryMajorPauseRatio,
     cpuRatio: signals.scavengeCpuRatio + signals.ordinaryMajorCpuRatio

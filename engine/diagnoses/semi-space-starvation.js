@@ -11,11 +11,6 @@ const { predictYoungGeneration, SEMI_SPACE_CHOICES } = require('../v8/young-gene
 const { nodeFlagChange } = require('../fixes/node-flag')
 
 const MIB = 2 ** 20
-/**
- * Size to try where 16 MiB are too few for the data in use at the same time:
- * docs/decisions/0090-a-large-new-space-may-be-too-small.md.
- */
-const LARGEST_SEMI_SPACE = 64 * MIB
 
 module.exports = defineDiagnosis({
   id: 'semi-space-starvation',
@@ -58,6 +53,12 @@ module.exports = defineDiagnosis({
     // A semi-space of this size or more is not small: with enough memory V8 chooses 16 MiB or more
     // on every Node.js from 18 on.
     semiSpaceMaxBytes: 16 * MIB,
+    // Size to try where 16 MiB are too few:
+    // docs/decisions/0090-a-large-new-space-may-be-too-small.md.
+    semiSpaceLargestBytes: 64 * MIB,
+    // Promoted garbage is no finding from this size on: from 32 to 64 MiB the pauses of two
+    // starving apps fell by 5 and 34 %, and from 16 to 64 MiB by 46 to 60 %.
+    semiSpaceEnoughBytes: 32 * MIB,
     // Share of its maximum that a semi-space must have reached: below it the semi-space may still
     // grow.
     grownShareRatio: 0.9,
@@ -74,9 +75,15 @@ module.exports = defineDiagnosis({
     // From this busy share on, work waits for the loop. One server measured 22 % of the time in GC
     // after its fix, where 9 % were predicted.
     neverIdleRatio: 0.95,
+    // Work waits for a CPU as well from this share of periods on that the CPU quota throttles.
+    throttledRatio: 0.25,
     suspectedPauseRatio: 0.06,
     // A confirmed finding stands down to this share: a load near the limit changes no state.
     keptPauseRatio: 0.09,
+    // A large new space that promotes garbage is suspected from this share on, and the suspicion
+    // stands down to the second.
+    largePauseRatio: 0.07,
+    keptLargePauseRatio: 0.05,
     // An app with a large new space is not healthy either if GC takes this share of CPU time: its
     // objects outlive a new space of any size. An app with 40 concurrent requests of 1 MB measured
     // 0.28 to 0.38.
@@ -86,6 +93,9 @@ module.exports = defineDiagnosis({
     // runs fewer and longer GCs. Starving apps measured 0.048–0.11, healthy ones with the same
     // small semi-space 0.0008–0.013.
     ordinaryMajorRatio: 0.03,
+    // The same for a large new space, whose fix is only a suspicion. An app whose GC took 10 % of
+    // the time with semi-spaces of 16 MiB, and 5 % with 64 MiB, measured 0.023–0.03.
+    largeOrdinaryMajorRatio: 0.02,
     // Rate of major GCs that replaces the share if the thread's wait for a CPU is unknown: other
     // processes may then lengthen the pauses. Healthy apps ran 0–2 major GCs a second, starving
     // apps 8–14.
@@ -130,7 +140,7 @@ module.exports = defineDiagnosis({
       signals.gcWindowSeconds >= limits.gcWindowSeconds &&
       (causes.promotesTooEarly || (signals.lifeCpuSeconds ?? 0) >= limits.lifeCpuSeconds)
     const isConfirmed =
-      cpuRatio >= limits.pauseRatio && isSettled && !pretenures && !outlive
+      cpuRatio >= limits.pauseRatio && isSettled && !pretenures && !outlive && !causes.isLarge
     /** @param {Parameters<typeof tellCause>[2]} verbs */
     const tell = verbs =>
       `${tellCause(signals, causes, verbs)} ${wallAndCpu(signals, wallRatio, cpuRatio)}`
@@ -169,10 +179,11 @@ module.exports = defineDiagnosis({
       pretenures, outlive, isNeverIdle, majorsPerSecond, rssBytes, shareBytes, gcPauseRatio, ...now
     } = finding
     const isLarge = now.semiSpaceBytes >= limits.semiSpaceMaxBytes
+    const isTrial = outlive || isLarge // the model of the effect is fitted to small semi-spaces
     // Only scavenges predict the effect of a size. Without them, the first that is not small is
     // large enough.
     const sizes = pretenures ? [limits.semiSpaceMaxBytes] : SEMI_SPACE_CHOICES
-    const [first, ...larger] = (isLarge ? [LARGEST_SEMI_SPACE] : sizes)
+    const [first, ...larger] = (isLarge ? [limits.semiSpaceLargestBytes] : sizes)
       .filter(bytes => bytes > now.semiSpaceBytes)
       .map(bytes => predictYoungGeneration(now, bytes))
     /** @param {typeof first} size */
@@ -190,7 +201,7 @@ module.exports = defineDiagnosis({
     return [
       ...(outlive ? [USE_LESS] : []),
       {
-        title: (outlive
+        title: (isTrial
           ? `Try semi-spaces of up to ${megabytes} MiB`
           : `Let semi-spaces grow to ${megabytes} MiB`) +
           (oldMib === null ? '' : `, and the old space to ${oldMib} MiB`),
@@ -203,7 +214,7 @@ module.exports = defineDiagnosis({
           ...(pretenures
             ? [prediction('ordinaryMajorsPerSecond', majorsPerSecond, 0)]
             : [
-                ...(outlive
+                ...(isTrial
                   ? []
                   : [prediction(
                       'gcPauseRatio', gcPauseRatio, Math.max(0, gcPauseRatio - savedRatio)
@@ -219,14 +230,7 @@ module.exports = defineDiagnosis({
             ? `, and the heap size limit rises by ${limitRise}. The old generation stays. `
             : '. With the present old space, the heap would not fit the container: use this size ' +
               'instead of that of another fix. ') +
-          (outlive
-            ? 'It saves nothing if the objects in use at the same time fill it, too: memwatch ' +
-              'compare measures it.'
-            : isNeverIdle
-              ? 'The event loop is never idle, so work waits. With less GC it does more work, ' +
-                'and the share of GC may fall less than predicted.'
-              : 'The prediction holds for the same load. If clients wait for each answer, the ' +
-                'throughput rises instead.')
+          describeSaving(isTrial, isNeverIdle)
       }
     ]
   }
@@ -243,7 +247,7 @@ function tellCause (signals, causes, [force, promote, takes, copy]) {
   const sizes = `Semi-spaces of at most ${size}`
   const scavenges = `${formatNumber(signals.scavengesPerSecond)} scavenges a second`
   const majors = `${formatNumber(signals.ordinaryMajorsPerSecond)} major GCs a second`
-  if (causes.isLarge) {
+  if (causes.isLarge && !causes.promotesTooEarly) {
     return `${scavenges} ${copy} objects in use, although semi-spaces may grow to ${size}: GC of ` +
       `young objects ${takes}`
   }
@@ -254,6 +258,22 @@ function tellCause (signals, causes, [force, promote, takes, copy]) {
   return `${sizes} ${force} ${scavenges}` +
     (causes.outlive ? `, and ${majors} free objects that outlive them` : '') +
     `${causes.promotesTooEarly ? ` and ${promote} garbage` : ''}: GC ${takes}`
+}
+
+/**
+ * @param {boolean} isTrial
+ * @param {boolean} isNeverIdle
+ */
+function describeSaving (isTrial, isNeverIdle) {
+  if (isTrial) {
+    return 'It saves nothing if the objects in use at the same time fill it, too: memwatch compare ' +
+      'measures it.'
+  }
+  return isNeverIdle
+    ? 'The event loop is never idle, so work waits. With less GC it does more work, and the share ' +
+      'of GC may fall less than predicted.'
+    : 'The prediction holds for the same load. If clients wait for each answer, the throughput ' +
+      'rises instead.'
 }
 
 /**

@@ -719,6 +719,9 @@ describe('js-heap-leak under a limit of gigabytes, where major GCs are rare', ()
 
 describe('semi-space-starvation', () => {
   const starving = { scavenges: 190, scavengeSeconds: 0.2, majors: 9, majorSeconds: 0.15 }
+  const promoting = {
+    scavenges: 6.6, scavengeSeconds: 0.06, majors: 2.7, majorSeconds: 0.03
+  }
 
   it('is confirmed within seconds, with a power of two to set and its predicted effect', () => {
     const { primary } = watch({ seconds: 30, at: () => starving })
@@ -804,6 +807,16 @@ describe('semi-space-starvation', () => {
     expect([...watch({ seconds: 60, ...app }).ever]).toEqual([null])
   })
 
+  it.each([[0.04, 'suspected'], [0.01, 'ok']])(
+    'of a large new space is, once scavenges take %d of the time, %s', (scavengeSeconds, state) => {
+      const { verdict } = watch({
+        seconds: 240,
+        at: t => ({ ...promoting, semiMib: 16, ...(t > 60 && { scavengeSeconds }) }),
+        helloChanges: { execArgv: ['--max-semi-space-size=16'] }
+      })
+      expect(verdict('semi-space-starvation').state).toBe(state)
+    }
+  )
   it.each([
     [0.07, 0.03, 'confirmed', /: GC takes 10 % of the time/],
     [0.06, 0.01, 'suspected', /: GC takes 7 % of the time/]
@@ -864,13 +877,22 @@ describe('semi-space-starvation', () => {
     ['much, in a heap near its limit',
       { scavengeSeconds: 0.4, liveMib: 290, majors: 0.3, majorSeconds: 0.01 }, 'ok', []],
     ['much, most of it major GCs', { scavengeSeconds: 0.1, majors: 9, majorSeconds: 0.2 },
-      'unknown', []]
+      'unknown', []],
+    ['little, to free what was promoted', promoting, 'suspected', ['--max-semi-space-size=64']],
+    ['little, in a live heap that grows by what was promoted', { ...promoting, growsMib: 25 }, 'ok',
+      []],
+    ['little, while the loop is never idle', { ...promoting, busy: 0.97 }, 'ok', []],
+    ['little, with semi-spaces of 32 MiB', { ...promoting, semiMib: 32 }, 'ok', []]
   ])('with a large new space, and GCs that take %s of the time (%j), is %s',
-    (_, changes, state, fixes) => {
+    (_, { busy = 0.5, growsMib = 0, ...changes }, state, fixes) => {
       const now = { scavenges: 20, majors: 0, semiMib: 16, heapLimitMib: 304, ...changes }
       const { verdict } = watch({
         seconds: 60,
-        at: () => now,
+        at: t => ({
+          liveMib: 10 + growsMib * t,
+          ...now,
+          values: { eventLoopActiveSeconds: busy * t, eventLoopIdleSeconds: (1 - busy) * t }
+        }),
         helloChanges: { execArgv: [`--max-semi-space-size=${now.semiMib}`] }
       })
       const found = verdict('semi-space-starvation')
@@ -3799,7 +3821,7 @@ it('sockets that pile up before an always busy loop may be unanswered requests',
     }).verdict('resource-leak').state
   expect([piles(0.97, 0.24), piles(0.99, 0), piles(0.5, 0.26)]).toEqual([
     'confirmed',
-    'suspected',
+    'unknown',
     'suspected'
   ])
 })
