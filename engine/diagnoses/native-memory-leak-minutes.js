@@ -63,6 +63,7 @@ function judgeTrend (signals, limits) {
     awaitMalloc(signals, limits, line) ??
     ruleOutPages(signals, limits, line) ??
     ruleOutKnown(signals, limits, line) ??
+    awaitMajor(signals, limits, line) ??
     judgeLine(signals, limits, line)
 }
 
@@ -76,6 +77,26 @@ function awaitMalloc (signals, limits, { rise, seconds }) {
   const churn = formatBytes(signals.bufferChurnBytes ?? 0)
   return unknown(`${sayGrew(rise)} in ${formatSeconds(seconds)} while Buffers of ${churn} were ` +
     "allocated and freed: malloc's next statistics tell whether it is freed memory")
+}
+
+/**
+ * Waits for a major GC if garbage may hold the growth: V8 lets external memory grow by a certain
+ * size before it runs one. Waits as well if a GC has just freed most of the growth, which the
+ * readings across major GCs show later.
+ * @type {Question}
+ */
+function awaitMajor (signals, limits, { rise, growth }) {
+  const place = findPlace(signals, limits, rise, growth)
+  if (place !== 'buffers' && place !== 'external') return null
+  const buffers = signals.arrayBuffersTrend?.rise ?? 0
+  const now = signals.arrayBuffersBytes ?? Infinity
+  if (place === 'buffers' && now < limits.keptShareRatio * buffers) {
+    return unknown(`${sayGrew(rise)}, but most of the Buffers have been freed since`)
+  }
+  const isSmall = (signals.externalTrend?.rise ?? 0) < limits.garbageBytes
+  if (!isSmall || findMajors(place, signals, limits).isCollected) return null
+  return unknown(`${sayGrew(rise)}, most of it Buffers or other external memory: until a major GC ` +
+    'runs, they may be garbage')
 }
 
 /**

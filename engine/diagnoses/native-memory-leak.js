@@ -29,6 +29,7 @@ module.exports = defineDiagnosis({
     'forcedFreedBytesPerSecond',
     'ownMajorsPerForcedRatio',
     'externalTrend',
+    'arrayBuffersBytes',
     'arrayBuffersTrend',
     'webassemblyGrowthBytesPerSecond',
     'workersExternalTrend',
@@ -39,6 +40,7 @@ module.exports = defineDiagnosis({
     'containerLimitBytes',
     'allocatorAnswerDue',
     'allocatorAsked',
+    'allocatorSlackNowBytes',
     'allocatorSlackTrend',
     'mappedNativeBytes',
     'outsideHeapLastingTrend',
@@ -53,6 +55,12 @@ module.exports = defineDiagnosis({
     // A major GC must come after half of the rise: until then garbage may still hold the memory
     // outside the heap.
     majors: 1,
+    // V8 lets external memory grow by this size before it runs a major GC for it
+    // (kExternalAllocationSoftLimit). Less may be garbage until one runs.
+    garbageBytes: 64 * 2 ** 20,
+    // Buffers that leak are still there. If fewer than this share of their growth are, a GC has
+    // freed the rest.
+    keptShareRatio: 0.5,
     // Growth of this size is worth a suspicion, however far the limit is: leaks of 0.6 MiB/s reach
     // it within a minute.
     riseBytes: 24 * 2 ** 20,

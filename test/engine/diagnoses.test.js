@@ -867,7 +867,7 @@ describe('semi-space-starvation', () => {
     expect(verdict('semi-space-starvation')).toMatchObject({ state: 'confirmed', isHeld: true })
   })
 
-  it.each([
+  it.each(/** @type {[string, Record<string, number>, string, string[]][]} */ ([
     ['little', { scavengeSeconds: 0.1 }, 'ok', []],
     ['much', { scavengeSeconds: 0.4 }, 'suspected', ['USE_LESS', '--max-semi-space-size=64']],
     ['much, without room for a larger one', { scavengeSeconds: 0.4, rssMib: 420 }, 'suspected',
@@ -883,7 +883,7 @@ describe('semi-space-starvation', () => {
       []],
     ['little, while the loop is never idle', { ...promoting, busy: 0.97 }, 'ok', []],
     ['little, with semi-spaces of 32 MiB', { ...promoting, semiMib: 32 }, 'ok', []]
-  ])('with a large new space, and GCs that take %s of the time (%j), is %s',
+  ]))('with a large new space, and GCs that take %s of the time (%j), is %s',
     (_, { busy = 0.5, growsMib = 0, ...changes }, state, fixes) => {
       const now = { scavenges: 20, majors: 0, semiMib: 16, heapLimitMib: 304, ...changes }
       const { verdict } = watch({
@@ -2952,6 +2952,45 @@ it.each([
       summary: expect.stringContaining('pages that V8 keeps for its heap'), refutes: true
     })
   }
+})
+
+it.each(/** @type {[string, Record<string, number>, string, RegExp][]} */ ([
+  ['Buffers, without a major GC', { buffers: 30, buffersNow: 40 }, 'unknown', /may be garbage$/],
+  ['Buffers, after a major GC', { buffers: 30, buffersNow: 40, majorsSeen: 1 }, 'suspected',
+    /in Buffers; a leak/],
+  ['Buffers that a major GC has freed', { buffers: 30, buffersNow: 8, majorsSeen: 1 }, 'unknown',
+    /most of the Buffers have been freed since$/],
+  ['more Buffers than V8 lets wait', { rise: 70, buffers: 66, buffersNow: 80 }, 'suspected',
+    /in Buffers; a leak/],
+  ['native memory, without a major GC', {}, 'suspected', /memory of native code/],
+  ['native memory, of which malloc has little free', { free: 40 }, 'suspected', /native code/],
+  ['native memory, most of which malloc has free', { free: 92 }, 'ok',
+    /malloc counts 92 MiB of its 100 MiB as free$/]
+]))('memory outside the heap that grew by %s', (_, of, expected, text) => {
+  const { judge, limits } = require('../../engine/diagnoses/native-memory-leak')
+  const { rise = 40, buffers = 0, buffersNow = 0, majorsSeen = 0, free = null } = of
+  const line = {
+    slope: MIB, seconds: 40, fit: 0.95, score: 5, lateRatio: 1, halvesRatio: 1,
+    steadinessRatio: 0.95
+  }
+  const grown = { ...line, rise: buffers * MIB }
+  const known = {
+    outsideHeapBytes: 100 * MIB,
+    outsideHeapReadings: 20,
+    majorsSeen,
+    memoryRunwayBytes: 800 * MIB,
+    outsideHeapTrend: { ...line, rise: rise * MIB },
+    arrayBuffersBytes: buffersNow * MIB,
+    ...(buffers > 0 && { externalTrend: grown, arrayBuffersTrend: grown }),
+    ...(free !== null && {
+      allocatorAsked: 1,
+      allocatorSlackNowBytes: free * MIB,
+      allocatorSlackTrend: { ...line, rise: 0 }
+    })
+  }
+  const signals = new Proxy(known, { get: (of, name) => of[name] ?? null })
+  const { state, summary } = judge(/** @type {any} */ (signals), limits, hello())
+  expect({ state, summary }).toEqual({ state: expected, summary: expect.stringMatching(text) })
 })
 
 it.each([
