@@ -95,8 +95,8 @@ function awaitMajor (signals, limits, { rise, growth }) {
   }
   const isSmall = (signals.externalTrend?.rise ?? 0) < limits.garbageBytes
   if (!isSmall || findMajors(place, signals, limits).isCollected) return null
-  return unknown(`${sayGrew(rise)}, most of it Buffers or other external memory: until a major GC ` +
-    'runs, they may be garbage')
+  return unknown(`${sayGrew(rise)}, most of it Buffers or other external memory: until a major ` +
+    'GC runs, they may be garbage')
 }
 
 /**

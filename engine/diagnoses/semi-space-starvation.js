@@ -266,12 +266,12 @@ function tellCause (signals, causes, [force, promote, takes, copy]) {
  */
 function describeSaving (isTrial, isNeverIdle) {
   if (isTrial) {
-    return 'It saves nothing if the objects in use at the same time fill it, too: memwatch compare ' +
-      'measures it.'
+    return 'It saves nothing if the objects in use at the same time fill it, too: memwatch ' +
+      'compare measures it.'
   }
   return isNeverIdle
-    ? 'The event loop is never idle, so work waits. With less GC it does more work, and the share ' +
-      'of GC may fall less than predicted.'
+    ? 'The event loop is never idle, so work waits. With less GC it does more work, and the ' +
+      'share of GC may fall less than predicted.'
     : 'The prediction holds for the same load. If clients wait for each answer, the throughput ' +
       'rises instead.'
 }
