@@ -8,8 +8,8 @@ const { formatBytes } = require('../text/format')
 /** @typedef {import('./native-memory-leak').Signals} Signals */
 
 /**
- * Places of memory outside the heap, each with its advice. In it PID is the process id, and CAPTURE
- * the command that captures a heap profile.
+ * Places of memory outside the heap, each with its advice. In it PID is the process id, CAPTURE the
+ * command that captures a heap profile, and ADDONS advice for a process with native addons.
  */
 const PLACES = Object.freeze({
   waiting: {
@@ -84,12 +84,23 @@ const PLACES = Object.freeze({
       'lines that create its JavaScript objects. Search for zlib, crypto and http2 streams and ' +
       'SQLite statements that are created per request and never closed (call close() on every ' +
       'path, also when the client disconnects; pipeline() does this for streams). Messages that ' +
-      'a worker or port reads too slowly, and rows of an in-memory database, count as well. ' +
-      'Remove native addons one by one. If no line is named: process.report (libuv handles), the ' +
+      'a worker or port reads too slowly, and rows of an in-memory database, count as ' +
+      'well.ADDONS If no line is named: process.report (libuv handles), the ' +
       'counts of active resources, and `jemalloc` heap profiling (MALLOC_CONF=prof:true) on a ' +
       'replica.'
   }
 })
+
+/** @typedef {keyof typeof PLACES} Place */
+
+/**
+ * @param {Place} place
+ * @param {Signals} signals
+ * @returns {string} the place in a sentence
+ */
+const namePlace = (place, { addonsSeen }) => place === 'native' && addonsSeen === 0
+  ? 'V8 does not count it: memory of native code in Node.js, such as zlib, TLS or SQLite'
+  : PLACES[place].name
 
 /**
  * Kind of memory that grew, by the counters that grew with it. Versions of Node.js before 26 count
@@ -98,7 +109,7 @@ const PLACES = Object.freeze({
  * @param {Limits} limits
  * @param {number} rise bytes of all memory outside the heap
  * @param {number} growth bytes per second, of all memory outside the heap
- * @returns {keyof typeof PLACES}
+ * @returns {Place}
  */
 function findPlace (signals, { placeShareRatio, countedShareRatio }, rise, growth) {
   // WebAssembly comes first, because the buffer of its memory is an ArrayBuffer, too.
@@ -126,7 +137,7 @@ function findPlace (signals, { placeShareRatio, countedShareRatio }, rise, growt
 
 /**
  * Major GCs that would have freed garbage at this place: the GCs of a worker free its Buffers.
- * @param {keyof typeof PLACES} place
+ * @param {Place} place
  * @param {Signals} signals
  * @param {Limits} limits
  */
@@ -179,7 +190,7 @@ const churns = (signals, limits, rise) =>
   freedBytes(signals) === null && (signals.bufferChurnBytes ?? 0) >= limits.churnShareRatio * rise
 
 /**
- * @param {keyof typeof PLACES} place
+ * @param {Place} place
  * @param {Signals} signals
  * @param {Limits} limits
  * @param {number} growth bytes per second, of all memory outside the heap
@@ -216,5 +227,5 @@ const showPlace = (place, signals, limits, growth) => [
 ]
 
 module.exports = {
-  PLACES, churns, findMajors, findPlace, freedBytes, ruleOutFreed, showPlace
+  PLACES, churns, findMajors, findPlace, freedBytes, namePlace, ruleOutFreed, showPlace
 }

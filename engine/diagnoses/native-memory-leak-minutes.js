@@ -6,7 +6,7 @@ const { MAY_FILL, extendLine, findCertainBytes, reaches, sayEnded } = require('.
 const { nameMemoryLimit, severityByTime } = require('./severity')
 const { ruleOutKnownRise, sayStanding, timeLeft } = require('./lasting-growth')
 const {
-  PLACES, churns, findMajors, findPlace, freedBytes, ruleOutFreed, showPlace
+  churns, findMajors, findPlace, freedBytes, namePlace, ruleOutFreed, showPlace
 } = require('./native-memory-leak-evidence')
 const {
   formatBytes, formatNumber, formatRatio, formatSeconds, formatValue
@@ -16,6 +16,7 @@ const {
 /** @typedef {import('./native-memory-leak').Signals} Signals */
 /** @typedef {import('./native-memory-leak').Judgement} Judgement */
 /** @typedef {import('./define-diagnosis').Dismissal} Dismissal */
+/** @typedef {import('./native-memory-leak-evidence').Place} Place */
 
 /**
  * Line along which the memory outside the heap grows.
@@ -133,7 +134,9 @@ function judgeWaiting (signals, limits) {
     standing: `Full GCs of memwatch freed about ${formatBytes(freed)} of native memory each`,
     summary: `Native memory waits for a GC: full GCs of memwatch free about ${formatBytes(freed)} ` +
       `of it each, ${rate}. Without them it grows until V8 runs a major GC for another reason.`,
-    finding: { place: /** @type {const} */ ('waiting'), growthBytesPerSecond: perSecond },
+    finding: {
+      place: /** @type {const} */ ('waiting'), hasAddons: true, growthBytesPerSecond: perSecond
+    },
     evidence: listEvidence(
       evidence('forcedFreedBytes', freed, limits.forcedFreedBytes, (value, limit) =>
         `Each full GC of memwatch frees about ${value} outside the heap and Buffers (threshold ` +
@@ -273,7 +276,7 @@ function judgeLine (signals, limits, line) {
         'not returned: '
       : `Memory outside the JS heap grows by ${rate} and ${goes}: `) +
       `${sayPlace(place, signals, limits, rise)}${isCertain ? '' : `; ${MAY_FILL}`}.`,
-    finding: { place, growthBytesPerSecond: growth },
+    finding: { place, hasAddons: signals.addonsSeen !== 0, growthBytesPerSecond: growth },
     evidence: listEvidence(
       showLine(signals, limits, line, whole, { neededBytes, pauses, place }),
       ...showPlace(place, signals, limits, growth),
@@ -290,7 +293,7 @@ function judgeLine (signals, limits, line) {
 /**
  * Names the place of the growth. Where Buffers are much less than all of it, the text gives their
  * part, as the rate is that of all memory outside the heap.
- * @param {keyof typeof PLACES} place
+ * @param {Place} place
  * @param {Signals} signals
  * @param {Limits} limits
  * @param {number} rise bytes
@@ -299,7 +302,7 @@ function sayPlace (place, signals, { countedShareRatio }, rise) {
   const buffers = signals.arrayBuffersTrend?.rise ?? 0
   return place === 'buffers' && buffers < countedShareRatio * rise
     ? `${formatBytes(buffers)} of ${formatBytes(rise)} are in Buffers`
-    : PLACES[place].name
+    : namePlace(place, signals)
 }
 
 /**
@@ -318,7 +321,7 @@ const isFreedInDoubt = (signals, limits, rise) =>
  * @param {Limits} limits
  * @param {Line} line
  * @param {Line & { overSeconds: number }} whole the line with earlier growth along it
- * @param {{ neededBytes: number, pauses: boolean, place: keyof typeof PLACES }} options pauses: it
+ * @param {{ neededBytes: number, pauses: boolean, place: Place }} options pauses: it
  *   hardly grew lately
  */
 function showLine (signals, limits, line, whole, { neededBytes, pauses, place }) {

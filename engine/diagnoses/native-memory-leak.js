@@ -9,7 +9,7 @@ const { judgeHours, pickStronger } = require('./judge-hours')
 const { LASTING_LIMITS } = require('./lasting-growth')
 const { judgeMinutes } = require('./native-memory-leak-minutes')
 const {
-  PLACES, churns, findMajors, findPlace, ruleOutFreed, showPlace
+  PLACES, churns, findMajors, findPlace, namePlace, ruleOutFreed, showPlace
 } = require('./native-memory-leak-evidence')
 
 module.exports = defineDiagnosis({
@@ -36,6 +36,7 @@ module.exports = defineDiagnosis({
     'workersMajorsSeen',
     'silentWorkerHeapGrowthBytesPerSecond',
     'addonMallocGrowthBytesPerSecond',
+    'addonsSeen',
     'bufferChurnBytes',
     'containerLimitBytes',
     'allocatorAnswerDue',
@@ -102,10 +103,11 @@ module.exports = defineDiagnosis({
     pickStronger(judgeMinutes(signals, limits), judgeLong(signals, limits)),
 
   /** @param {Finding} finding */
-  fix ({ place, growthBytesPerSecond }, target) {
+  fix ({ place, hasAddons, growthBytesPerSecond }, target) {
     const { title, code: template } = PLACES[place]
     const isGarbage = place === 'waiting'
     const code = template.replaceAll('PID', String(target.pid))
+      .replaceAll('ADDONS', hasAddons ? ' Remove native addons one by one.' : '')
       .replaceAll('CAPTURE', () => captureCommand(target, 'heap_profile'))
     return [
       {
@@ -128,7 +130,8 @@ module.exports = defineDiagnosis({
 
 /** @typedef {typeof module.exports.limits} Limits */
 /** @typedef {Parameters<typeof module.exports.judge>[0]} Signals */
-/** @typedef {{ place: keyof typeof PLACES, growthBytesPerSecond: number }} Finding */
+/** @typedef {import('./native-memory-leak-evidence').Place} Place */
+/** @typedef {{ place: Place, hasAddons: boolean, growthBytesPerSecond: number }} Finding */
 /** @typedef {import('./define-diagnosis').Judgement<Finding>} Judgement */
 
 /**
@@ -157,8 +160,8 @@ function judgeLong (signals, limits) {
       fills: 'what fills',
       threat: 'at this rate they are gone',
       aftermath: ", and the kernel kills the process without a message in the app's log",
-      finding: { place, growthBytesPerSecond },
-      cause: PLACES[place].name,
+      finding: { place, hasAddons: signals.addonsSeen !== 0, growthBytesPerSecond },
+      cause: namePlace(place, signals),
       isOpen: mayBeFreed || !majors.isCollected,
       evidence: listEvidence(
         evidence(majors.signal, majors.count, limits.majors, value =>

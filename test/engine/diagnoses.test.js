@@ -2962,13 +2962,17 @@ it.each(/** @type {[string, Record<string, number>, string, RegExp][]} */ ([
     /most of the Buffers have been freed since$/],
   ['more Buffers than V8 lets wait', { rise: 70, buffers: 66, buffersNow: 80 }, 'suspected',
     /in Buffers; a leak/],
-  ['native memory, without a major GC', {}, 'suspected', /memory of native code/],
+  ['native memory, without a major GC', {}, 'suspected', /native code, .* or an addon/],
+  ['native memory of a process without addons', { addonsSeen: 0 }, 'suspected',
+    /native code in Node\.js/],
   ['native memory, of which malloc has little free', { free: 40 }, 'suspected', /native code/],
   ['native memory, most of which malloc has free', { free: 92 }, 'ok',
     /malloc counts 92 MiB of its 100 MiB as free$/]
 ]))('memory outside the heap that grew by %s', (_, of, expected, text) => {
-  const { judge, limits } = require('../../engine/diagnoses/native-memory-leak')
-  const { rise = 40, buffers = 0, buffersNow = 0, majorsSeen = 0, free = null } = of
+  const { judge, fix, limits } = require('../../engine/diagnoses/native-memory-leak')
+  const {
+    rise = 40, buffers = 0, buffersNow = 0, majorsSeen = 0, free = null, addonsSeen = null
+  } = of
   const line = {
     slope: MIB, seconds: 40, fit: 0.95, score: 5, lateRatio: 1, halvesRatio: 1,
     steadinessRatio: 0.95
@@ -2981,6 +2985,7 @@ it.each(/** @type {[string, Record<string, number>, string, RegExp][]} */ ([
     memoryRunwayBytes: 800 * MIB,
     outsideHeapTrend: { ...line, rise: rise * MIB },
     arrayBuffersBytes: buffersNow * MIB,
+    addonsSeen,
     ...(buffers > 0 && { externalTrend: grown, arrayBuffersTrend: grown }),
     ...(free !== null && {
       allocatorAsked: 1,
@@ -2989,8 +2994,12 @@ it.each(/** @type {[string, Record<string, number>, string, RegExp][]} */ ([
     })
   }
   const signals = new Proxy(known, { get: (of, name) => of[name] ?? null })
-  const { state, summary } = judge(/** @type {any} */ (signals), limits, hello())
+  const { state, summary, finding } = judge(/** @type {any} */ (signals), limits, hello())
   expect({ state, summary }).toEqual({ state: expected, summary: expect.stringMatching(text) })
+  if (!finding || finding.place !== 'native') return
+  expect(fix(finding, hello(), limits)[0].change.code).not.toContain('ADDONS')
+  expect(/Remove native addons/.test(String(fix(finding, hello(), limits)[0].change.code)))
+    .toBe(addonsSeen === null)
 })
 
 it.each([
