@@ -67,6 +67,9 @@ const SEVERITIES = Object.freeze(['critical', 'warning', 'info'])
  * @property {string} [standing] beginning of the summary while newer, weaker evidence has not
  *   lasted long enough to withdraw the finding: a clause without momentary values and without a
  *   full stop
+ * @property {string} [latest] for a judgement that is weaker than the finding it contradicts: what
+ *   the latest readings show, as a clause after `standing`, which has told the growth; default: the
+ *   summary
  */
 
 /**
@@ -77,7 +80,7 @@ const SEVERITIES = Object.freeze(['critical', 'warning', 'info'])
 /**
  * A judgement without a finding.
  * @typedef {Pick<Judgement, 'state' | 'summary' | 'openUntil' | 'waitSeconds' | 'seconds' |
- *   'keeps' | 'refutes'>} Dismissal
+ *   'keeps' | 'refutes' | 'latest'>} Dismissal
  */
 
 /**
@@ -158,7 +161,7 @@ function defineDiagnosis (definition) {
 /**
  * Dismissal of a problem that is ruled out.
  * @param {string} summary the reason
- * @param {Pick<Dismissal, 'seconds' | 'keeps' | 'refutes'>} [more]
+ * @param {Pick<Dismissal, 'seconds' | 'keeps' | 'refutes' | 'latest'>} [more]
  * @returns {Dismissal}
  */
 const ok = (summary, more) => ({ state: 'ok', summary, ...more })
@@ -166,7 +169,8 @@ const ok = (summary, more) => ({ state: 'ok', summary, ...more })
 /**
  * Dismissal of a problem for which evidence is missing.
  * @param {string} summary the missing evidence
- * @param {Pick<Dismissal, 'openUntil' | 'waitSeconds' | 'seconds' | 'keeps' | 'refutes'>} [more]
+ * @param {Pick<Dismissal, 'openUntil' | 'waitSeconds' | 'seconds' | 'keeps' | 'refutes' |
+ *   'latest'>} [more]
  * @returns {Dismissal}
  */
 const unknown = (summary, more) => ({ state: 'unknown', summary, ...more })

@@ -27,7 +27,7 @@ function ruleOutFilling (signals, limits, line) {
     (signals.liveHeapReadings < limits.slowingReadings && lateAtMost >= limits.lateGrowthRatio
       ? unknown(`the live heap grew by ${formatBytes(rise)}, and may be levelling off: by two ` +
         `estimates, it continues at ${formatRatio(late)} and at ${formatRatio(lateAtMost)} of ` +
-        'the rate', { keeps: true })
+        'the rate', { keeps: true, latest: 'it may be levelling off' })
       : judgeSlower(signals, limits, line, late))
 }
 
@@ -44,24 +44,24 @@ function judgeSlower (signals, limits, line, late) {
   const { rise, seconds } = line
   const hasEnded = late < limits.endedRatio
   const busy = hasEnded ? 0 : signals.liveHeapFilledLoopRatio ?? 0
+  const slows = sayLevelsOff(late)
+  const grew = `the live heap grew by ${formatBytes(rise)} and ${slows}`
+  const latest = `it ${slows}`
   if (busy >= limits.filledLoopRatio) {
-    return unknown(`${sayLevelsOff(rise, late)}, but the event loop is busy ${formatRatio(busy)} ` +
-      'of the time now: a slower app also leaks more slowly', { keeps: true })
+    const filled = `, but the event loop is busy ${formatRatio(busy)} of the time now: a slower ` +
+      'app also leaks more slowly'
+    return unknown(grew + filled, { keeps: true, latest: latest + filled })
   }
   if (!hasEnded && signals.liveHeapReadings < limits.slowingReadings) {
     return ruleOutKnown(signals, limits, line) ??
-      unknown(`${sayLevelsOff(rise, late)}: too few readings to judge`, { seconds })
+      unknown(`${grew}: too few readings to judge`, { seconds, latest })
   }
-  return ok(sayLevelsOff(rise, late), { keeps: late >= limits.levelsOffRatio })
+  return ok(grew, { keeps: late >= limits.levelsOffRatio, latest })
 }
 
-/**
- * @param {number} rise bytes
- * @param {number} late growth at the end as a share of the mean growth
- */
-const sayLevelsOff = (rise, late) =>
-  `the live heap grew by ${formatBytes(rise)} and is levelling off: it continues at ` +
-  `${formatRatio(Math.max(0, late))} of the rate`
+/** @param {number} late growth at the end as a share of the mean growth */
+const sayLevelsOff = late =>
+  `is levelling off: it continues at ${formatRatio(Math.max(0, late))} of the rate`
 
 /**
  * @param {Signals} signals

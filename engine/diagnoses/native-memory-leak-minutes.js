@@ -183,7 +183,7 @@ function ruleOutFlat (signals, limits, { rise, steady }) {
   const now = formatBytes(signals.outsideHeapBytes)
   return judgeNearLimit(signals, limits, rise) ??
     ok(`${now} outside the heap, ${formatBytes(rise)} more than after the warm-up, without ` +
-      'growth in a straight line')
+      'growth in a straight line', { latest: 'it does not grow in a straight line' })
 }
 
 /** Is the growth fast enough to judge within minutes? @type {Question} */
@@ -209,7 +209,9 @@ function ruleOutEnded (signals, limits, { growth, rise }) {
 function ruleOutFilling (signals, limits, { rise, steady }) {
   if (steady >= limits.suspectedSteadinessRatio) return null
   return judgeNearLimit(signals, limits, rise) ??
-    ok(`${sayGrew(rise)} and levels off`, { keeps: steady >= limits.levelsOffRatio })
+    ok(`${sayGrew(rise)} and levels off`, {
+      keeps: steady >= limits.levelsOffRatio, latest: 'it levels off'
+    })
 }
 
 /**

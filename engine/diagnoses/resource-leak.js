@@ -125,7 +125,7 @@ module.exports = defineDiagnosis({
     if (!cause) return ruleOut(kinds, limits)
     const { name, rise, perSecond, seconds, steady } = cause
     if (steady < limits.levelsOffRatio) {
-      return ok(`${name} grew by ${formatNumber(rise)} and level off`)
+      return ok(`${name} grew by ${formatNumber(rise)} and level off`, { latest: 'they level off' })
     }
     const told = name === 'open file descriptors' ? findDescriptorKind(signals, limits) : undefined
     const doubts = weighDoubts(signals, limits, cause, told?.name)

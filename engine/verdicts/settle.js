@@ -184,7 +184,7 @@ function standOn ({ state, judgement: found }, weaker) {
         evidence: markEarlier(found),
         secondsLeft: null,
         summary: weaker.keeps || weaker.seconds || BY_USER.includes(weaker.openUntil ?? '')
-          ? `${standing}. By the latest readings, ${weaker.summary}.`
+          ? `${standing}. By the latest readings, ${weaker.latest ?? weaker.summary}.`
           : `${standing}; since then there are too few readings to judge it anew.`,
         impact: undefined
       }
@@ -195,7 +195,7 @@ function standOn ({ state, judgement: found }, weaker) {
         severity: ends && found.severity === 'critical' ? 'warning' : found.severity,
         evidence: markEarlier(found),
         secondsLeft: null,
-        summary: `${standing}. By the latest readings, ${weaker.summary}.` +
+        summary: `${standing}. By the latest readings, ${weaker.latest ?? weaker.summary}.` +
           (weaker.keeps ? '' : ' If that lasts, this finding ends.'),
         impact: undefined
       }

@@ -92,13 +92,15 @@ describe('settle', () => {
       expect(settle(open, doubtful, after).state).toBe('ok')
     }
   )
-  it.each([
+  it.each(/** @type {[string, string, string, string | undefined][]} */ ([
     ['ok', 'The heap grew by 5 MiB. By the latest readings, ok. If that lasts, this ' +
-      'finding ends.', 'Earlier: It grows.'],
+      'finding ends.', 'Earlier: It grows.', undefined],
+    ['ok', 'The heap grew by 5 MiB. By the latest readings, it levels off. If that lasts, this ' +
+      'finding ends.', 'Earlier: It grows.', 'it levels off'],
     ['unknown', 'The heap grew by 5 MiB; since then there are too few readings to judge it anew.',
-      'Earlier: It grows.'],
-    ['suspected', 'The heap grew by 6 MiB.', 'It grows slower.']
-  ])('keeps a finding while judged "%s", without its forecast', (state, summary, text) => {
+      'Earlier: It grows.', 'it levels off'],
+    ['suspected', 'The heap grew by 6 MiB.', 'It grows slower.', undefined]
+  ]))('keeps a finding while judged "%s", without its forecast', (state, summary, text, latest) => {
     const proof = (/** @type {string} */ text) => /** @type {any} */ ([{ text }])
     const found = {
       state: /** @type {const} */ ('confirmed'),
@@ -109,6 +111,7 @@ describe('settle', () => {
     }
     const weaker = {
       ...judgement(state),
+      latest,
       ...(state === 'suspected' &&
         { standing: 'The heap grew by 6 MiB', evidence: proof('It grows slower.') })
     }
