@@ -245,19 +245,24 @@ function judgeAlone (signals, limits, finding, target) {
   const isFreed = !isPast && freed >= limits.freedShareRatio * beside
   const day = signals.rssDayPeakShareRatio ?? 0
   const wasNear = used < limits.suspectedRssShareRatio && day >= limits.suspectedRssShareRatio
-  const together = `together more than the container's ${formatBytes(limit)}`
+  const over = `more than the container's ${formatBytes(limit)}`
+  const mayUse = `V8 may use ${formatBytes(heapLimit)} of heap`
   return {
     state: isBlind || isPressed ? 'confirmed' : 'suspected',
     keeps: isBlind || findBusiest(signals) >= limits.keepsRatio * limits.rssShareRatio,
     // Far below the limit there is no risk yet.
     severity:
       used >= limits.suspectedRssShareRatio || reached || within > 0 ? 'warning' : 'info',
-    summary: `V8 may use ${formatBytes(heapLimit)} of heap, and ${formatBytes(beside)} are ` +
-      (isFreed
-        ? `resident outside it, of which malloc counts ${formatBytes(freed)} as free`
-        : isPast ? 'in use outside it at the busiest time of a day' : 'in use outside it') +
-      `: ${together}.`,
-    standing: `The heap limit of V8 and the memory outside the heap are ${together}`,
+    summary: heapLimit > limit
+      ? `${mayUse}, ${over}.`
+      : `${mayUse}, and ${formatBytes(beside)} are ` +
+        (isFreed
+          ? `resident outside it, of which malloc counts ${formatBytes(freed)} as free`
+          : isPast ? 'in use outside it at the busiest time of a day' : 'in use outside it') +
+        `: together ${over}.`,
+    standing: heapLimit > limit
+      ? `The heap limit of V8 is ${over}`
+      : `The heap limit of V8 and the memory outside the heap are together ${over}`,
     finding,
     evidence: listEvidence(
       evidence('heapSizeLimitBytes', heapLimit, Math.max(0, limit - beside), (value, limit) =>

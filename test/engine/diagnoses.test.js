@@ -2831,7 +2831,11 @@ it.each([
     seconds: 60,
     at: t => ({ heapLimitMib: 2000, heapMib: 250, rssMib: 320 + mibPerSecond * (t - 60) })
   })
-  expect(verdict('container-limit-mismatch')).toMatchObject({ state: 'confirmed', severity })
+  expect(verdict('container-limit-mismatch')).toMatchObject({
+    state: 'confirmed',
+    severity,
+    summary: "V8 may use 4096 MiB of heap, more than the container's 512 MiB."
+  })
 })
 
 it.each([
