@@ -298,11 +298,12 @@ function judgeAlone (signals, limits, finding, target) {
 function showRss (rssBytes, limit, heapShare, limits) {
   const share = heapShare === null ? limits.suspectedRssShareRatio : limits.rssShareRatio
   return evidence('rssBytes', rssBytes, share * limit, (value, limit) =>
-    `RSS is ${value} in the median of the last half minute. The finding is ` +
+    `RSS is ${value} in the median of the last half minute. ` +
     (heapShare === null
-      ? `a warning from ${limit} on.`
-      : `certain from ${limit} on, if the heap fills ${formatRatio(limits.heapShareRatio)} of ` +
-        `the container (now ${formatRatio(heapShare)}).`))
+      ? `From ${limit} on, the finding is a warning.`
+      : `The finding is confirmed if RSS reaches ${limit} and the heap fills ` +
+        `${formatRatio(limits.heapShareRatio)} of the container. The heap fills ` +
+        `${formatRatio(heapShare)} now.`))
 }
 
 /**

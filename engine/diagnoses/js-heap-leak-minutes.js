@@ -45,7 +45,7 @@ function judgeMinutes (signals, limits, runway, commands = []) {
       judgeStopped(signals, limits) ??
       unknown(
         `${formatNumber(readings)} of the ${limits.readings} readings of the live heap that are ` +
-          "needed; each major GC after the first fifth of the process's life gives one" +
+          'needed; each major GC after the start of the process gives one' +
           (commands.includes('force_gc') ? '' : ', and MEMWATCH_FORCED_GC=allow causes some'),
         { waitSeconds: signals.liveHeapReadingsDueSeconds }
       )
