@@ -165,18 +165,9 @@ const freedBytes = ({ allocatorAsked, allocatorSlackTrend }) =>
  */
 function ruleOutFreed (signals, limits, rise) {
   const freed = freedBytes(signals)
-  if (freed === null) return null
-  if (freed >= limits.churnShareRatio * rise) {
-    return ok(`memory outside the heap grew by ${formatBytes(rise)}, of which malloc counts ` +
-      `${formatBytes(freed)} as free`)
-  }
-  // The trend of free memory lags behind bursts. Memory in use cannot have grown by more than there
-  // is.
-  const free = signals.allocatorSlackNowBytes ?? 0
-  const used = signals.outsideHeapBytes - free
-  if (used >= (1 - limits.churnShareRatio) * rise) return null
-  return ok(`memory outside the heap grew by ${formatBytes(rise)}, and malloc counts ` +
-    `${formatBytes(free)} of its ${formatBytes(signals.outsideHeapBytes)} as free`)
+  if (freed === null || freed < limits.churnShareRatio * rise) return null
+  return ok(`memory outside the heap grew by ${formatBytes(rise)}, of which malloc counts ` +
+    `${formatBytes(freed)} as free`)
 }
 
 /**

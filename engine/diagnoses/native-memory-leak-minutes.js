@@ -63,6 +63,7 @@ function judgeTrend (signals, limits) {
     ruleOutFreed(signals, limits, rise) ??
     awaitMalloc(signals, limits, line) ??
     ruleOutPages(signals, limits, line) ??
+    ruleOutUnused(signals, limits, line) ??
     ruleOutKnown(signals, limits, line) ??
     awaitMajor(signals, limits, line) ??
     judgeLine(signals, limits, line)
@@ -114,6 +115,20 @@ function ruleOutPages (signals, limits, { rise, growth }) {
   if (bytes >= limits.placeShareRatio * rise) return null
   return ok(`memory outside the heap grew by ${formatBytes(rise)}, but malloc has only ` +
     `${formatBytes(bytes)}: the rest are pages that V8 keeps for its heap`, { refutes: true })
+}
+
+/**
+ * Rules out growth of native code while the memory that malloc does not count as free stays. Bursts
+ * of work fragment malloc for minutes, and look like a line.
+ * @type {Question}
+ */
+function ruleOutUnused (signals, limits, { rise, growth, seconds }) {
+  const inUse = signals.nativeInUseTrend
+  if (inUse === null || inUse.seconds < limits.inUseSpanRatio * seconds) return null
+  if (findPlace(signals, limits, rise, growth) !== 'native') return null
+  if (inUse.slope >= (1 - limits.churnShareRatio) * growth) return null
+  return ok(`${sayGrew(rise)}, but the native memory in use hardly did: malloc counts the rest as ` +
+    'free', { latest: 'the native memory in use hardly grows: malloc counts the rest as free' })
 }
 
 /**

@@ -41,9 +41,9 @@ module.exports = defineDiagnosis({
     'containerLimitBytes',
     'allocatorAnswerDue',
     'allocatorAsked',
-    'allocatorSlackNowBytes',
     'allocatorSlackTrend',
     'mappedNativeBytes',
+    'nativeInUseTrend',
     'outsideHeapLastingTrend',
     'outsideHeapLoadShareRatio',
     'outsideHeapEarlierHighBytes',
@@ -92,6 +92,9 @@ module.exports = defineDiagnosis({
     // If Buffers of this share of the rise come and go, freed memory that malloc retains may look
     // like a leak at first.
     churnShareRatio: 0.6,
+    // The trend of the native memory in use must span this share of the trend of all memory outside
+    // the heap.
+    inUseSpanRatio: 0.5,
     churningRunwayShareRatio: 0.6
   },
   explains: ['allocator-fragmentation', 'container-limit-mismatch'],

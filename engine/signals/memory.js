@@ -7,8 +7,8 @@ const { trend } = require('../statistics/trend')
 const { peakOfDay } = require('./day-peak')
 const { jemallocSavingBytes } = require('./jemalloc-saving')
 const {
-  answer, forcedFrees, NATIVE_SECONDS, TYPICAL_SECONDS, typicalNativeBytes, nativeReusedBytes,
-  slackBytes, retainedBytes
+  answer, forcedFrees, nativeInUse, NATIVE_SECONDS, TYPICAL_SECONDS, typicalNativeBytes,
+  nativeReusedBytes, slackBytes, retainedBytes
 } = require('./native-memory')
 const { growthAfterMajors, growthOf, lineSeconds, steadiness } = require('./growth')
 const { partOfRoom } = require('./shared-room')
@@ -64,6 +64,12 @@ const slackGrowth = growthOf('allocatorSlackBytes')
 /** @param {import('../history/window').Window} window */
 const nativeGrowth = window => window.overSpan('nativeBytes', NATIVE_SECONDS, () => {
   const { times, values } = window.points('nativeBytes', NATIVE_SECONDS)
+  return { trend: trend(times, values), readings: times.length }
+})
+
+/** @param {import('../history/window').Window} window */
+const nativeInUseGrowth = window => window.overSpan('native in use', NATIVE_SECONDS, () => {
+  const { times, values } = nativeInUse(window, window.settledSeconds(NATIVE_SECONDS))
   return { trend: trend(times, values), readings: times.length }
 })
 
@@ -359,5 +365,7 @@ module.exports = {
         'start, less the memory returned to the kernel.',
     compute: nativeReusedBytes
   }),
+  nativeInUseTrend: bytesTrend('the native memory that malloc does not count as free', window =>
+    answer(window).asked ? trendOf(nativeInUseGrowth(window)) : null),
   nativeTrend: bytesTrend('the native memory', window => trendOf(nativeGrowth(window)))
 }

@@ -75,22 +75,48 @@ const forcedFrees = window => window.once('freed by forced GCs', () => {
 })
 
 /**
+ * Readings of two tracks at the moments at which both have one.
+ * @param {Window} window
+ * @param {import('../history/tracks').TrackName} first
+ * @param {import('../history/tracks').TrackName} second
+ * @param {number} seconds
+ * @returns {{ time: number, first: number, second: number }[]} oldest first
+ */
+function readingsOfBoth (window, first, second, seconds) {
+  const a = window.points(first, seconds)
+  const b = window.points(second, seconds)
+  const readings = []
+  let at = 0
+  for (let i = 0; i < a.times.length; i++) {
+    while (b.times[at] < a.times[i]) at++
+    if (b.times[at] !== a.times[i]) continue
+    readings.push({ time: a.times[i], first: a.values[i], second: b.values[at] })
+  }
+  return readings
+}
+
+/**
  * Memory outside the heap at each moment, with and without Buffers.
  * @param {Window} window
  * @param {number} seconds
  * @returns {{ native: number, outside: number }[]} bytes, oldest first
  */
-function readingsOutside (window, seconds) {
-  const outside = window.points('outsideHeapBytes', seconds)
-  const native = window.points('nativeBytes', seconds)
-  const readings = []
-  let at = 0
-  for (let i = 0; i < native.times.length; i++) {
-    while (outside.times[at] < native.times[i]) at++
-    if (outside.times[at] !== native.times[i]) continue
-    readings.push({ native: native.values[i], outside: outside.values[at] })
+const readingsOutside = (window, seconds) =>
+  readingsOfBoth(window, 'nativeBytes', 'outsideHeapBytes', seconds)
+    .map(({ first, second }) => ({ native: first, outside: second }))
+
+/**
+ * Native memory that malloc does not count as free, while its statistics are up to date.
+ * @param {Window} window
+ * @param {number} seconds
+ * @returns {{ times: number[], values: number[] }} bytes, oldest first
+ */
+function nativeInUse (window, seconds) {
+  const readings = readingsOfBoth(window, 'nativeBytes', 'allocatorSlackBytes', seconds)
+  return {
+    times: readings.map(({ time }) => time),
+    values: readings.map(({ first, second }) => first - second)
   }
-  return readings
 }
 
 /**
@@ -177,6 +203,7 @@ const retainedBytes = window => window.once('retained', () => {
 
 module.exports = {
   forcedFrees,
+  nativeInUse,
   answer,
   NATIVE_SECONDS,
   TYPICAL_SECONDS,

@@ -2834,7 +2834,7 @@ it.each([
   expect(verdict('container-limit-mismatch')).toMatchObject({
     state: 'confirmed',
     severity,
-    summary: "V8 may use 4096 MiB of heap, more than the container's 512 MiB."
+    summary: "V8 may use 2000 MiB of heap, more than the container's 512 MiB."
   })
 })
 
@@ -2969,13 +2969,17 @@ it.each(/** @type {[string, Record<string, number>, string, RegExp][]} */ ([
   ['native memory, without a major GC', {}, 'suspected', /native code, .* or an addon/],
   ['native memory of a process without addons', { addonsSeen: 0 }, 'suspected',
     /native code in Node\.js/],
-  ['native memory, of which malloc has little free', { free: 40 }, 'suspected', /native code/],
-  ['native memory, most of which malloc has free', { free: 92 }, 'ok',
-    /malloc counts 92 MiB of its 100 MiB as free$/]
+  ['native memory, most of it in use', { inUse: 0.5 }, 'suspected', /native code/],
+  ['native memory, little of it in use', { inUse: 0.3 }, 'ok', /malloc counts the rest as free$/],
+  ['native memory, for a short time little of it in use', { inUse: 0.3, seconds: 15 }, 'suspected',
+    /native code/],
+  ['Buffers, beside native memory in use that stays',
+    { buffers: 30, buffersNow: 40, majorsSeen: 1, inUse: 0 }, 'suspected', /in Buffers; a leak/]
 ]))('memory outside the heap that grew by %s', (_, of, expected, text) => {
   const { judge, fix, limits } = require('../../engine/diagnoses/native-memory-leak')
   const {
-    rise = 40, buffers = 0, buffersNow = 0, majorsSeen = 0, free = null, addonsSeen = null
+    rise = 40, buffers = 0, buffersNow = 0, majorsSeen = 0, inUse = null, seconds = 40,
+    addonsSeen = null
   } = of
   const line = {
     slope: MIB, seconds: 40, fit: 0.95, score: 5, lateRatio: 1, halvesRatio: 1,
@@ -2991,11 +2995,7 @@ it.each(/** @type {[string, Record<string, number>, string, RegExp][]} */ ([
     arrayBuffersBytes: buffersNow * MIB,
     addonsSeen,
     ...(buffers > 0 && { externalTrend: grown, arrayBuffersTrend: grown }),
-    ...(free !== null && {
-      allocatorAsked: 1,
-      allocatorSlackNowBytes: free * MIB,
-      allocatorSlackTrend: { ...line, rise: 0 }
-    })
+    ...(inUse !== null && { nativeInUseTrend: { ...line, slope: inUse * MIB, seconds } })
   }
   const signals = new Proxy(known, { get: (of, name) => of[name] ?? null })
   const { state, summary, finding } = judge(/** @type {any} */ (signals), limits, hello())
