@@ -65,6 +65,11 @@ const FLOOR_SHARE = 0.1
  */
 const LEAST_SECONDS = 30
 const LEAST_LINE_SECONDS = 10
+/**
+ * Share of the growth between two readings that survived, from which on the old spaces measure the
+ * live heap in this time as well.
+ */
+const MEASURED_RATIO = 0.9
 
 /**
  * @param {Window} window
@@ -101,7 +106,10 @@ const keptGrowth = window => window.once('kept growth', () => {
   const tells = isKnown && old.times.length > 0
   // The first of two readings may not belong to the start, when modules load.
   const isSettled = isLine || times[0] >= WARM_UP_SHARE * times[last]
-  if (!isSettled || (!tells && (isYoung || !isLine))) return null
+  if (!isSettled || (!tells && (isYoung || !isLine))) {
+    if (isLine) return null
+    return measuredGrowth(old, times, live, { keptRatio, nowSeconds: window.nowSeconds })
+  }
   const since = tells
     ? keptRatio * (old.usedAt(old.times.length - 1) - live[last]) / sinceSeconds
     : lastSlope
@@ -128,7 +136,43 @@ const keptGrowth = window => window.once('kept growth', () => {
 })
 
 /**
- * @param {ReturnType<typeof oldSpaces>} old
+ * Growth of the old spaces between two readings, without the warm-up, where the second reading
+ * shows that nearly all of it survived.
+ * @param {Used} old
+ * @param {readonly number[]} times times of the two readings
+ * @param {readonly number[]} live live heap at these times, bytes
+ * @param {{ keptRatio: number, nowSeconds: number }} latest
+ * @returns {KeptGrowth | null} null if the old spaces do not measure the live heap for long enough
+ */
+function measuredGrowth (old, [first, second], live, { keptRatio, nowSeconds }) {
+  const from = Math.max(first, WARM_UP_SHARE * second)
+  if (keptRatio < MEASURED_RATIO || second - from < LEAST_SECONDS) return null
+  const at = pointsBetween(old, from, second)
+  const line = theilSen(at.times, at.bytes)
+  if (!line || line.slope <= 0) return null
+  const seconds = at.times[at.times.length - 1] - at.times[0]
+  const third = Math.floor(at.times.length * 2 / 3)
+  const lastSlope = theilSen(at.times.slice(third), at.bytes.slice(third))?.slope ?? 0
+  const sinceSeconds = nowSeconds - second
+  // A full GC promotes all young objects, so the old spaces stay for a while after it.
+  const since = sinceSeconds >= LEAST_SECONDS
+    ? keptRatio * (old.usedAt(old.times.length - 1) - live[1]) / sinceSeconds
+    : Infinity
+  return {
+    keptRatio,
+    rise: line.slope * seconds,
+    seconds,
+    slope: line.slope,
+    fit: Math.max(0, rSquared(at.times, at.bytes, line)),
+    isLine: false,
+    newRatio: 1,
+    lastRatio: lastSlope / line.slope,
+    lateRatio: Math.min(lastSlope, since) / line.slope
+  }
+}
+
+/**
+ * @param {Used} old
  * @param {readonly number[]} times times of readings
  * @param {readonly number[]} live live heap at these times, bytes
  * @returns {number} sum of the growth of the old spaces from each reading to the next major GC
@@ -159,18 +203,28 @@ function warmUpEnd (window, times) {
 }
 
 /**
- * @param {ReturnType<typeof oldSpaces>} old
+ * @param {Used} old
  * @param {number} seconds uptime
  * @returns {number} r² of the line through the used bytes of the old spaces since then
  */
 function fitSince (old, seconds) {
-  const from = old.times.findIndex(time => time > seconds)
-  if (from < 0) return 0
-  const step = Math.ceil((old.times.length - from) / MAX_POINTS)
-  const at = old.times.map((_, i) => i).filter(i => i >= from && (i - from) % step === 0)
-  const [times, bytes] = [at.map(i => old.times[i]), at.map(old.usedAt)]
+  const { times, bytes } = pointsBetween(old, seconds, Infinity)
   const line = theilSen(times, bytes)
   return line ? Math.max(0, rSquared(times, bytes, line)) : 0
+}
+
+/**
+ * @param {Used} old
+ * @param {number} after seconds of uptime
+ * @param {number} until seconds of uptime
+ * @returns {{ times: number[], bytes: number[] }} used bytes of the old spaces in this time, at
+ *   MAX_POINTS times at most
+ */
+function pointsBetween (old, after, until) {
+  const all = old.times.map((_, i) => i).filter(i => old.times[i] > after && old.times[i] <= until)
+  const step = Math.ceil(all.length / MAX_POINTS)
+  const at = all.filter((_, i) => i % step === 0)
+  return { times: at.map(i => old.times[i]), bytes: at.map(old.usedAt) }
 }
 
 /**
@@ -192,9 +246,13 @@ function lastAtFloor (live, from) {
 }
 
 /**
+ * @typedef {{ times: number[], usedAt: (i: number) => number }} Used usedAt: bytes at the i-th time
+ */
+
+/**
  * Used bytes of the spaces of promoted objects.
  * @param {Window} window
- * @returns {{ times: number[], usedAt: (i: number) => number }} usedAt: bytes at the i-th time
+ * @returns {Used}
  */
 function oldSpaces (window) {
   const { times, values } = window.points('oldSpaceBytes', SPAN_SECONDS)

@@ -586,6 +586,22 @@ describe('js-heap-leak under a limit of gigabytes, where major GCs are rare', ()
     const at = rarelyCollected(liveMibAt, garbageMib, [8, 25])
     expect(watch({ seconds: 70, at }).verdict('js-heap-leak').state).toBe(state)
   })
+  it.each([
+    ['a leak', t => 500 + 1.1 * t, 0, 54, 'suspected'],
+    ['a leak beside a little promoted garbage', t => 500 + 1.1 * t, 0.1, 54, 'suspected'],
+    ['a leak beside as much promoted garbage', t => 500 + 1.1 * t, 1.1, 54, 'unknown'],
+    ['a start that loads data', t => Math.min(440 + 3 * t, 500), 0, 54, 'unknown'],
+    ['a burst', t => t < 20 ? 500 : 540, 0, 54, 'unknown'],
+    ['a cache that was full at 40 s', t => 500 + 1.1 * Math.min(t, 40), 0, 54, 'unknown'],
+    ['a leak that stopped at the second major GC', t => 500 + 1.1 * Math.min(t, 50), 0, 54,
+      'suspected'],
+    ['the same, 40 s later', t => 500 + 1.1 * Math.min(t, 50), 0, 140, 'unknown']
+  ])('with a major GC at the start, and one at 50 s: %s is judged', (
+    _, liveMibAt, garbageMib, seconds, state
+  ) => {
+    const at = rarelyCollected(liveMibAt, garbageMib, [3, 50])
+    expect(watch({ seconds, at }).verdict('js-heap-leak').state).toBe(state)
+  })
   it('with two major GCs, the growth since the second one belongs to the rate', () => {
     // The start loads 10 MiB more between the two.
     const at = rarelyCollected(t => 1200 + 0.9 * Math.min(t, 20) + 0.7 * t, 0, [8, 32])
