@@ -46,25 +46,24 @@ function ruleOutFull (signals, limits) {
 const isLarge = ({ semiSpaceMaxBytes: most }, limits) => most >= limits.semiSpaceMaxBytes
 
 /**
- * Rules out starvation for a large new space, unless garbage is promoted that a still larger one
- * would hold, or GC takes much of the time, most of it scavenges.
+ * Rules out starvation for a large new space, unless GC takes much of the time, most of it
+ * scavenges. Less time is enough where a still larger new space saves much of it.
  * @param {Signals} signals
  * @param {Limits} limits
  */
 function ruleOutLarge (signals, limits) {
   const large = `a semi-space may grow to ${formatBytes(signals.semiSpaceMaxBytes)}, which is ` +
     'not small'
-  const { promotesTooEarly, wallRatio, cpuRatio } = weighCauses(signals, limits)
+  const { isKept, canGrow, wallRatio, cpuRatio } = weighCauses(signals, limits)
   const isSettled = signals.recentGcs >= limits.recentGcs &&
     signals.gcWindowSeconds >= limits.gcWindowSeconds
   const areScavenges = signals.scavengeCpuRatio >= signals.ordinaryMajorCpuRatio
   // While requests wait for the loop or a CPU, their data outlive a new space of any size.
   const isIdle = (signals.eventLoopUtilizationRatio ?? 0) < limits.neverIdleRatio &&
     (signals.cpuThrottledRatio ?? 0) < limits.throttledRatio
-  const promotes = promotesTooEarly && areScavenges && isIdle
-  const leastRatio = promotes ? limits.largePauseRatio : limits.unexplainedRatio
-  if (!isSettled || cpuRatio < leastRatio) {
-    return ok(large, { keeps: promotes && cpuRatio >= limits.keptLargePauseRatio })
+  const saves = canGrow && areScavenges && isIdle && !isKept
+  if (!isSettled || cpuRatio < (saves ? limits.largePauseRatio : limits.unexplainedRatio)) {
+    return ok(large, { keeps: saves && cpuRatio >= limits.keptLargePauseRatio })
   }
   if (!areScavenges) {
     return unknown(
@@ -99,10 +98,8 @@ function weighCauses (signals, limits) {
   const areMany =
     signals.cpuTimeRatio === null
       ? majors >= limits.ordinaryMajorsPerSecond
-      : signals.ordinaryMajorCpuRatio >=
-        (isOfLarge ? limits.largeOrdinaryMajorRatio : limits.ordinaryMajorRatio)
+      : signals.ordinaryMajorCpuRatio >= limits.ordinaryMajorRatio
   const areFrequent = areOrdinary && areMany && !isKept
-  const promotesTooEarly = isPromotion && areFrequent && canGrow
   const scavengesTooOften = signals.scavengesPerCpuSecond >= limits.scavengesPerCpuSecond
   const areUnexplained = !isPromotion && areFrequent && majors >= limits.ordinaryMajorsPerSecond
   // V8 pretenures: it allocates in the old space what often survived, or is larger than the new
@@ -119,8 +116,10 @@ function weighCauses (signals, limits) {
     isLarge: isOfLarge,
     isPromotion,
     pretenures: pretenures && !isOfLarge,
-    outlive: outlive || (isOfLarge && !promotesTooEarly),
-    promotesTooEarly,
+    outlive: outlive || (isOfLarge && !canGrow),
+    canGrow,
+    isKept,
+    promotesTooEarly: isPromotion && areFrequent,
     scavengesTooOften,
     wallRatio: signals.scavengePauseRatio + signals.ordinaryMajorPauseRatio,
     cpuRatio: signals.scavengeCpuRatio + signals.ordinaryMajorCpuRatio
