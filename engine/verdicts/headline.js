@@ -5,7 +5,7 @@ const { byUrgency } = require('./urgency')
 const { BY_USER, SEVERITIES } = require('../diagnoses/define-diagnosis')
 const { holderText, shortText } = require('../text/suspect-text')
 const { throttledRatio } = require('../signals/cpu-time')
-const { formatRatio, formatSeconds } = require('../text/format')
+const { formatNumber, formatRatio, formatSeconds } = require('../text/format')
 
 /**
  * @typedef {import('./evaluate').Verdict} Verdict
@@ -76,10 +76,12 @@ function headlineOf (target, verdicts = findCase(target).verdicts) {
     const text = `${headline.text} The ${throttled}: a higher CPU limit makes it faster.`
     return { ...headline, text }
   }
+  const cores = window?.values.cpuQuotaCores
+  const limit = cores ? `CPU limit of ${formatNumber(cores)} cores` : 'CPU limit'
   return {
     ...headline,
     state: headline.state === 'ok' ? /** @type {const} */ ('limited') : headline.state,
-    text: `Slowed down: the ${throttled}. Raise its CPU limit. ` +
+    text: `Slowed down: the ${throttled}. Raise its ${limit}. ` +
       headline.text.replace(/^Healthy: /, 'Nothing else found: ')
   }
 }

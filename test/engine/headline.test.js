@@ -332,6 +332,8 @@ it.each([
     'process in 90 % of its periods: a higher CPU limit makes it faster.'],
   [0.9, [verdict('a', 'ok')], 'Slowed down: the CPU quota throttled the process in 90 % of its ' +
     'periods. Raise its CPU limit. Nothing else found: 1 check ruled out.'],
+  [1, [verdict('a', 'ok')], 'Slowed down: the CPU quota throttled the process in 100 % of its ' +
+    'periods. Raise its CPU limit of 0.3 cores. Nothing else found: 1 check ruled out.'],
   [0.9, [verdict('a', 'unknown')], 'Slowed down: the CPU quota throttled the process in 90 % of ' +
     'its periods. Raise its CPU limit. Undecided: a: a is unknown. Run it longer, under load.']
 ])('names the quota where it matters (%f of its periods, %j)', (
@@ -339,7 +341,11 @@ it.each([
 ) => {
   const target = new Target({ hello: hello(), name: 'api', thread: 'main' })
   for (let t = 1; t <= 70; t++) {
-    const values = { cpuPeriods: 10 * t, cpuThrottledPeriods: 10 * share * t }
+    const values = {
+      cpuPeriods: 10 * t,
+      cpuThrottledPeriods: 10 * share * t,
+      ...(share === 1 && { cpuQuotaCores: 0.3 })
+    }
     target.take({ ...frame({ sequence: t, uptimeSeconds: t }), values }, 0)
   }
   const headline = headlineOf(target, verdicts)
