@@ -131,13 +131,14 @@ module.exports = defineDiagnosis({
     const doubts = weighDoubts(signals, limits, cause, told?.name)
     const counted = `${formatNumber(told?.open ?? cause.now)} ${told?.name ?? name}, ` +
       `${formatPerMinute(perSecond)} more ${told ? 'descriptors ' : ''}each minute`
-    if (doubts.waitsSeconds !== null) {
-      return unknown(`${counted}: they may belong to requests that wait, because the event loop ` +
-        `is busy ${formatRatio(doubts.busy)} of the time`, { waitSeconds: doubts.waitsSeconds })
-    }
     const isSteady = steady >= limits.steadinessRatio
     const isCertain = steady >= limits.certainSteadinessRatio && doubts.isCertain
     const bound = findBound(signals, limits, cause, doubts.isOfLoad)
+    const isSoon = bound?.of === 'descriptors' && bound.secondsLeft < (doubts.waitsSeconds ?? 0)
+    if (doubts.waitsSeconds !== null && !isSoon) {
+      return unknown(`${counted}: they may belong to requests that wait, because the event loop ` +
+        `is busy ${formatRatio(doubts.busy)} of the time`, { waitSeconds: doubts.waitsSeconds })
+    }
     const secondsLeft = bound && !bound.isFar ? bound.secondsLeft : null
     return {
       state: isCertain ? 'confirmed' : 'suspected',

@@ -1857,6 +1857,9 @@ describe('resource-leak', () => {
     ['sockets', 90, t => ({ resources: { TCPSocketWrap: 5 * t } }), 'unknown'],
     ['sockets, for longer than requests wait', 480, t => ({ resources: { TCPSocketWrap: 5 * t } }),
       'suspected'],
+    ['sockets that reach the limit of descriptors sooner', 90, t => ({
+      resources: { TCPSocketWrap: 5 * t }, openFileDescriptors: 5 * t, maxFileDescriptors: 1024
+    }), 'suspected'],
     ['timers', 90, t => ({ resources: { Timeout: 5 * t } }), 'unknown'],
     ['files', 90, t => ({ openFileDescriptors: 30 + 5 * t, descriptors: { file: 5 * t } }),
       'suspected'],
