@@ -11,6 +11,11 @@ const BY_READINGS = new Set(['js-heap-leak', 'native-memory-leak', 'context-leak
 /** Least time between requests: the agent does not run two full GCs within four seconds. */
 const LEAST_SECONDS = 5
 /**
+ * Time after a refusal. The agent refuses until its time budget allows a GC, which takes half a
+ * minute for a heap of 400 MiB.
+ */
+const AGAIN_SECONDS = 2
+/**
  * Time between readings, as a part of the time for which the target was watched: its age, or the
  * time since an attach. A trend needs seven readings in the last four fifths of this time. A
  * reading at every sixth of it yields about ten, enough to stay decided and to notice later growth.
@@ -83,7 +88,7 @@ class ForcedReadings {
     if (uptimeSeconds - readings.readAtSeconds < distanceSeconds) return
     readings.askedAtSeconds = uptimeSeconds
     readings.outsideBytes = outsideHeap(values, target.workers) ?? NaN
-    return this.#ask(target)
+    return this.#ask(target, readings)
   }
 
   /**
@@ -107,13 +112,17 @@ class ForcedReadings {
     return none
   }
 
-  /** @param {import('@memwatch/engine/history/target').Target} target */
-  async #ask (target) {
+  /**
+   * @param {import('@memwatch/engine/history/target').Target} target
+   * @param {Readings} readings
+   */
+  async #ask (target, readings) {
     try {
       await this.#commands.carryOut(target, 'force_gc')
     } catch (error) {
       if (!(error instanceof CommandError)) throw error
       // The request fails if the agent's time budget is used up, or if the agent has ended.
+      readings.askedAtSeconds -= LEAST_SECONDS - AGAIN_SECONDS
     }
   }
 }
