@@ -27,9 +27,9 @@ const PLACES = Object.freeze({
     code: 'The signal arrayBuffers grows at the same time: a Map, an array, a cache without a ' +
       'limit, or a queue that fills faster than it empties holds Buffers or ArrayBuffers. Limit ' +
       'its size, or copy the needed part (Buffer.allocUnsafeSlow(n) and copy): a slice keeps the ' +
-      'whole Buffer. `CAPTURE` names the lines that create them. It has too few samples of a few ' +
-      'large ones: if the app runs with MEMWATCH_ALLOW_SNAPSHOT=1, `memwatch capture` with ' +
-      'heap_snapshot names their holder.'
+      'whole Buffer. `CAPTURE` names the lines that create them, unless they are few and large. ' +
+      'If the app runs with MEMWATCH_ALLOW_SNAPSHOT=1, `memwatch capture` with heap_snapshot ' +
+      'names what holds them.'
   },
   webassembly: {
     name: 'it is WebAssembly memory',
@@ -83,11 +83,12 @@ const PLACES = Object.freeze({
     code: 'Neither heap nor Buffers grow: native code allocated the memory. `CAPTURE` names the ' +
       'lines that create its JavaScript objects. Search for zlib, crypto and http2 streams and ' +
       'SQLite statements that are created per request and never closed (call close() on every ' +
-      'path, also when the client disconnects; pipeline() does this for streams). Messages that ' +
-      'a worker or port reads too slowly, and rows of an in-memory database, count as ' +
-      'well.ADDONS If no line is named: process.report (libuv handles), the ' +
-      'counts of active resources, and `jemalloc` heap profiling (MALLOC_CONF=prof:true) on a ' +
-      'replica.'
+      'path, also when the client disconnects; pipeline() does this for streams). Objects ' +
+      'without close(), such as X509Certificate and KeyObject, stay as long as a Map, an array ' +
+      'or a cache refers to them: limit its size. Messages that a worker or port reads too ' +
+      'slowly, and rows of an in-memory database, count as well.ADDONS If no line is named: ' +
+      'process.report (libuv handles), the counts of active resources, and `jemalloc` heap ' +
+      'profiling (MALLOC_CONF=prof:true) on a replica.'
   }
 })
 

@@ -139,9 +139,13 @@ const versionText = (name, version) => `${name === 'node' ? 'Node.js' : name} ${
  * @returns {string}
  */
 function textOf (bug, version, likely) {
-  const { package: name, title, when } = bug
+  const { kind, package: name, title, when } = bug
   const known = likely ? 'Known' : `Also known for ${versionText(name, version)}`
-  const cause = likely ? 'This is likely the cause: a suspect leads there' : `It applies when ${when}`
+  // Any use of a package leads a suspect to its code, not only the use that is a trap.
+  const found = kind === 'trap'
+    ? `A suspect leads there: this is the cause if ${when}`
+    : 'This is likely the cause: a suspect leads there'
+  const cause = likely ? found : `It applies when ${when}`
   return `${known}: ${title} (${threadName(bug.thread)}), ${fixText(bug, version)}. ${cause}.`
 }
 

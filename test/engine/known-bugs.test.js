@@ -109,6 +109,14 @@ describe('with a verdict', () => {
     expect(first.workaround).toBe('make each instance once, when its module is loaded')
   })
 
+  it('a trap is the cause only of its own use, wherever a suspect leads', () => {
+    const traps = findKnownBugs(versions({ winston: ['3.17.0'] }, '24.17.0'))
+    const [{ text }] = noteKnownBugs('js-heap-leak', traps, suspects('winston'))
+    expect(text).toBe('Known: a winston logger for each request, on one transport ' +
+      '(winstonjs/winston#1334), by design. A suspect leads there: this is the cause if ' +
+      'createLogger() is called for each request with a shared transport.')
+  })
+
   it('a bug is only known for the version if no suspect is in its module', () => {
     const ofPackages = ['axios-cancel-token', 'debug']
     const ofNode = ['blob-stream', 'abort-signal-any-aborted']
