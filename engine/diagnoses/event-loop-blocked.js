@@ -127,7 +127,7 @@ module.exports = defineDiagnosis({
       state: isCertain ? 'confirmed' : 'suspected',
       ...(waiters === 'perhaps' && { severity: 'info' }),
       summary: sayBlocks(signals, { longest, waits, areRare, lacksCpu }) +
-        sayQuota(signals, limits, lacksCpu),
+        (lacksCpu ? '' : sayQuota(signals, limits)),
       finding: {
         does: waits ? 'waits' : 'computes',
         gcPauseRatio: signals.gcPauseRatio ?? 0,
@@ -209,8 +209,8 @@ const sayMemory = (gcPauseRatio, noticeableRatio) => gcPauseRatio < noticeableRa
 function sayBlocks (signals, { longest, waits, areRare, lacksCpu }) {
   const gc = `GC is ${formatRatio(signals.gcPauseRatio ?? 0)} of the time.`
   return lacksCpu
-    ? `The event loop is never idle, and late by up to ${ms(longest)}: synchronous calls are ` +
-      `long, or many short ones are waiting. ${gc}`
+    ? `${capital(throttledText(signals))}, and the event loop is never idle: it is late by up to ` +
+      `${ms(longest)}. The CPU limit is too low, synchronous calls are long, or both. ${gc}`
     : `Synchronous ${waits ? 'calls that wait block' : 'computation blocks'} the event loop for ` +
       `up to ${ms(longest)}${areRare ? sayOften(signals) : ''}; ${gc}`
 }
@@ -218,15 +218,12 @@ function sayBlocks (signals, { longest, waits, areRare, lacksCpu }) {
 /**
  * @param {Signals} signals
  * @param {Limits} limits
- * @param {boolean} lacksCpu
- * @returns {string} a sentence on a CPU quota that may cause or lengthen the delays; empty without
- *   one
+ * @returns {string} a sentence on a CPU quota that may lengthen the delays; empty without one
  */
-const sayQuota = (signals, limits, lacksCpu) =>
+const sayQuota = (signals, limits) =>
   (signals.cpuThrottledRatio ?? 0) < limits.throttledRatio
     ? ''
-    : ` ${capital(throttledText(signals))}, which may ${lacksCpu ? 'cause' : 'lengthen'} the ` +
-      'delays.'
+    : ` ${capital(throttledText(signals))}, which may lengthen the delays.`
 
 /**
  * @param {number} cores

@@ -1,5 +1,6 @@
 'use strict'
 
+const { leastSquares } = require('../statistics/least-squares')
 const { theilSen } = require('../statistics/theil-sen')
 const { MAX_POINTS, rSquared } = require('../statistics/trend')
 const { pointsAfterMajors } = require('./growth')
@@ -69,7 +70,7 @@ const LEAST_LINE_SECONDS = 10
  * Share of the growth between two readings that survived, from which on the old spaces measure the
  * live heap in this time as well.
  */
-const MEASURED_RATIO = 0.9
+const MEASURED_RATIO = 0.7
 
 /**
  * @param {Window} window
@@ -137,7 +138,7 @@ const keptGrowth = window => window.once('kept growth', () => {
 
 /**
  * Growth of the old spaces between two readings, without the warm-up, where the second reading
- * shows that nearly all of it survived.
+ * shows that most of it survived.
  * @param {Used} old
  * @param {readonly number[]} times times of the two readings
  * @param {readonly number[]} live live heap at these times, bytes
@@ -152,23 +153,38 @@ function measuredGrowth (old, [first, second], live, { keptRatio, nowSeconds }) 
   if (!line || line.slope <= 0) return null
   const seconds = at.times[at.times.length - 1] - at.times[0]
   const third = Math.floor(at.times.length * 2 / 3)
-  const lastSlope = theilSen(at.times.slice(third), at.bytes.slice(third))?.slope ?? 0
+  const lastSlope = slopeOfSteps(at.times.slice(third), at.bytes.slice(third))
   const sinceSeconds = nowSeconds - second
   // A full GC promotes all young objects, so the old spaces stay for a while after it.
   const since = sinceSeconds >= LEAST_SECONDS
-    ? keptRatio * (old.usedAt(old.times.length - 1) - live[1]) / sinceSeconds
+    ? (old.usedAt(old.times.length - 1) - live[1]) / sinceSeconds
     : Infinity
   return {
     keptRatio,
-    rise: line.slope * seconds,
+    rise: keptRatio * line.slope * seconds,
     seconds,
-    slope: line.slope,
+    slope: keptRatio * line.slope,
     fit: Math.max(0, rSquared(at.times, at.bytes, line)),
     isLine: false,
     newRatio: 1,
     lastRatio: lastSlope / line.slope,
     lateRatio: Math.min(lastSlope, since) / line.slope
   }
+}
+
+/**
+ * Slope by least squares. Old spaces rise in steps, one for each scavenge, and a median of slopes
+ * would show only the time between two steps.
+ * @param {readonly number[]} times
+ * @param {readonly number[]} bytes
+ * @returns {number} bytes per second; 0 with too few readings
+ */
+function slopeOfSteps (times, bytes) {
+  const centered = (/** @type {readonly number[]} */ values) => {
+    const mean = values.reduce((sum, value) => sum + value, 0) / values.length
+    return Float64Array.from(values, value => value - mean)
+  }
+  return leastSquares([centered(times)], centered(bytes))?.coefficients[0] ?? 0
 }
 
 /**
@@ -216,12 +232,12 @@ function fitSince (old, seconds) {
 /**
  * @param {Used} old
  * @param {number} after seconds of uptime
- * @param {number} until seconds of uptime
+ * @param {number} before seconds of uptime
  * @returns {{ times: number[], bytes: number[] }} used bytes of the old spaces in this time, at
  *   MAX_POINTS times at most
  */
-function pointsBetween (old, after, until) {
-  const all = old.times.map((_, i) => i).filter(i => old.times[i] > after && old.times[i] <= until)
+function pointsBetween (old, after, before) {
+  const all = old.times.map((_, i) => i).filter(i => old.times[i] > after && old.times[i] < before)
   const step = Math.ceil(all.length / MAX_POINTS)
   const at = all.filter((_, i) => i % step === 0)
   return { times: at.map(i => old.times[i]), bytes: at.map(old.usedAt) }

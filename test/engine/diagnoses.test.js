@@ -589,6 +589,8 @@ describe('js-heap-leak under a limit of gigabytes, where major GCs are rare', ()
   it.each([
     ['a leak', t => 500 + 1.1 * t, 0, 54, 'suspected'],
     ['a leak beside a little promoted garbage', t => 500 + 1.1 * t, 0.1, 54, 'suspected'],
+    ['a leak beside a third of it as promoted garbage', t => 500 + 1.1 * t, 0.37, 54, 'suspected'],
+    ['a leak in steps', t => 500 + 0.5 * t + 7 * Math.floor(t / 10), 0, 54, 'suspected'],
     ['a leak beside as much promoted garbage', t => 500 + 1.1 * t, 1.1, 54, 'unknown'],
     ['a start that loads data', t => Math.min(440 + 3 * t, 500), 0, 54, 'unknown'],
     ['a burst', t => t < 20 ? 500 : 540, 0, 54, 'unknown'],
@@ -2798,7 +2800,9 @@ describe('a thread that waits for a CPU', () => {
     )
   })
   it.each(/** @type {const} */ ([
-    ['that is never idle', 0.5, 1, 'which may cause the delays.', 'Raise the CPU limit'],
+    ['that is never idle', 0.5, 1, 'and the event loop is never idle: it is late by up to ' +
+      '1500 ms. The CPU limit is too low, synchronous calls are long, or both. GC is 3 % of the ' +
+      'time.', 'Raise the CPU limit'],
     ['that is idle at times', 0.5, 0.9, 'which may lengthen the delays.',
       'Find the function, and move it off the event loop'],
     ['without a quota', 1, 1, null, 'Find the function, and move it off the event loop']
