@@ -51,8 +51,8 @@ function judgeMinutes (signals, limits, runway, commands = []) {
       )
   }
   const line = lineOf(signals, limits, trend, runway)
-  const judged = judgeFlat(signals, limits, line) ??
-    ruleOutEnded(signals, limits, line) ??
+  const judged = ruleOutEnded(signals, limits, line) ??
+    judgeFlat(signals, limits, line) ??
     ruleOutFilling(signals, limits, line) ??
     ruleOutKnown(signals, limits, line) ??
     judgeLine(signals, limits, line)

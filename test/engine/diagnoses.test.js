@@ -507,6 +507,19 @@ describe('a live heap whose growth slows down', () => {
     expect(found.state).toBe(state)
     expect(/has stayed at/.test(found.summary)).toBe(state === 'ok')
   })
+  it('has ended where the level hides the line of the rise', () => {
+    // Readings become rarer with age, as those that memwatch causes.
+    const readings = Array.from({ length: 30 }, (_, i) => Math.round(20 * 1.09 ** i))
+    const readAt = t => readings.findLast(at => at <= t) ?? 0
+    const at = t => ({
+      liveMib: 15 + 1.85 * Math.min(readAt(t), 150),
+      majors: readings.includes(t) ? 1 : 0,
+      heapLimitMib: 1048,
+      values: { containerLimitBytes: undefined, threadCpuUserSeconds: 0.3 * t }
+    })
+    const found = watch({ seconds: 210, at }).verdict('js-heap-leak')
+    expect(found).toMatchObject({ state: 'ok', summary: expect.stringContaining('has stayed at') })
+  })
   it('stays suspected if the loop filled up meanwhile', () => {
     expect(judged(t => Math.min(1, t / 200))).toMatchObject({
       state: 'suspected', summary: expect.stringContaining('a slower app also leaks more slowly')
