@@ -62,8 +62,12 @@ function ruleOutLarge (signals, limits) {
   const isIdle = (signals.eventLoopUtilizationRatio ?? 0) < limits.neverIdleRatio &&
     (signals.cpuThrottledRatio ?? 0) < limits.throttledRatio
   const saves = canGrow && areScavenges && isIdle && !isKept
-  if (!isSettled || cpuRatio < (saves ? limits.largePauseRatio : limits.unexplainedRatio)) {
-    return ok(large, { keeps: saves && cpuRatio >= limits.keptLargePauseRatio })
+  // Twice the size saves half as much.
+  const leastRatio = saves
+    ? limits.largePauseRatio * signals.semiSpaceMaxBytes / limits.semiSpaceMaxBytes
+    : limits.unexplainedRatio
+  if (!isSettled || cpuRatio < leastRatio) {
+    return ok(large, { keeps: saves && cpuRatio >= limits.keptLargeShareRatio * leastRatio })
   }
   if (!areScavenges) {
     return unknown(
@@ -93,7 +97,7 @@ function weighCauses (signals, limits) {
   // V8 does not report which major GCs its marking steps prepare: the steps count for the more
   // frequent kind.
   const isOfLarge = isLarge(signals, limits)
-  const canGrow = signals.semiSpaceMaxBytes < limits.semiSpaceEnoughBytes
+  const canGrow = signals.semiSpaceMaxBytes < limits.semiSpaceLargestBytes
   const areOrdinary = majors > 0 && majors >= (signals.externalMajorsPerSecond ?? 0)
   const areMany =
     signals.cpuTimeRatio === null

@@ -56,9 +56,10 @@ module.exports = defineDiagnosis({
     // Size to try where 16 MiB are too few:
     // docs/decisions/0090-a-large-new-space-may-be-too-small.md.
     semiSpaceLargestBytes: 64 * MIB,
-    // From this size on a larger one saves little: from 32 to 64 MiB the pauses of two starving
-    // apps fell by 5 and 34 %, and from 16 to 64 MiB by 46 to 60 %.
-    semiSpaceEnoughBytes: 32 * MIB,
+    // A semi-space is recommended that holds this multiple of the live heap, if one can: most of a
+    // small live heap may be data in use for a short time. With 25 MiB live, 32 MiB saved 9 % of
+    // the GC time, and 64 MiB 62 %.
+    holdsLiveRatio: 1.5,
     // Share of its maximum that a semi-space must have reached: below it the semi-space may still
     // grow.
     grownShareRatio: 0.9,
@@ -80,11 +81,12 @@ module.exports = defineDiagnosis({
     suspectedPauseRatio: 0.06,
     // A confirmed finding stands down to this share: a load near the limit changes no state.
     keptPauseRatio: 0.09,
-    // A semi-space of 16 MiB is suspected from this share on, and the suspicion stands down to the
-    // second. In two apps with 0.06 to 0.08, 64 MiB saved half and two thirds of the GC time. Of
-    // 200 recordings of other apps only one reached 0.05, a starving app repaired with 16 MiB.
+    // A semi-space of 16 MiB is suspected from this share on, one of 32 MiB from twice the share.
+    // The suspicion stands down to the second share of that. In two apps with 0.06 to 0.08, 64 MiB
+    // saved half and two thirds of the GC time. Of 200 recordings of other apps with 16 MiB only
+    // one reached 0.05, a starving app repaired with this size.
     largePauseRatio: 0.05,
-    keptLargePauseRatio: 0.04,
+    keptLargeShareRatio: 0.8,
     // An app with a large new space is not healthy either if GC takes this share of CPU time: its
     // objects outlive a new space of any size. An app with 40 concurrent requests of 1 MB measured
     // 0.28 to 0.38.
@@ -189,8 +191,9 @@ module.exports = defineDiagnosis({
     const fits = size => hasRoom(size.extraBytes, rssBytes, shareBytes, limits)
     if (isLarge && (first === undefined || !fits(first))) return [USE_LESS]
     // A larger size must save enough time for its memory, and must fit the container.
-    const choice = larger.reduce((best, next) =>
+    const cheapest = larger.reduce((best, next) =>
       fits(next) && next.gcPauseRatio < best.gcPauseRatio - best.worthRatio ? next : best, first)
+    const choice = pretenures || outlive ? cheapest : holdLive(cheapest, finding, limits, fits)
     // Pauses caused by external memory do not change.
     const savedRatio = now.scavengePauseRatio + now.ordinaryMajorPauseRatio - choice.gcPauseRatio
     const megabytes = choice.semiSpaceBytes / MIB
@@ -258,6 +261,25 @@ function tellCause (signals, causes, [force, promote, takes, copy]) {
   return `${sizes} ${force} ${scavenges}` +
     (causes.outlive ? `, and ${majors} free objects that outlive them` : '') +
     `${causes.promotesTooEarly ? ` and ${promote} garbage` : ''}: GC ${takes}`
+}
+
+/** @typedef {import('../v8/young-generation').YoungGeneration} YoungGeneration */
+
+/**
+ * @param {YoungGeneration} choice
+ * @param {Finding} finding
+ * @param {{ holdsLiveRatio: number, semiSpaceLargestBytes: number }} limits
+ * @param {(size: YoungGeneration) => boolean} fits
+ * @returns {YoungGeneration} the first size from the choice on that holds the live heap and fits
+ *   the container; the choice if there is none
+ */
+function holdLive (choice, finding, limits, fits) {
+  const neededBytes = limits.holdsLiveRatio * (finding.liveBytes ?? 0)
+  const larger = [...SEMI_SPACE_CHOICES, limits.semiSpaceLargestBytes]
+    .filter(bytes => bytes > choice.semiSpaceBytes && bytes >= neededBytes)
+    .map(bytes => predictYoungGeneration(finding, bytes))
+  const held = choice.semiSpaceBytes >= neededBytes ? undefined : larger.find(fits)
+  return held ?? choice
 }
 
 /**

@@ -787,6 +787,12 @@ describe('semi-space-starvation', () => {
     })
     expect(Object.keys(defined(primary).fix[0].change)).toEqual(['flag'])
   })
+  it.each([[8, 32], [15, 32], [25, 64], [60, 32]])(
+    'proposes a size that holds a live heap of %d MiB, if one can: %d MiB', (liveMib, mib) => {
+      const { primary } = watch({ seconds: 30, at: () => ({ ...starving, liveMib }) })
+      expect(defined(primary).fix[0].change.flag).toBe(`--max-semi-space-size=${mib}`)
+    }
+  )
   it.each([[[], true], [['--max-semi-space-size=1'], false]])(
     'with the flags %j mentions an upgrade: %s', (execArgv, mentions) => {
       const { primary } = watch({ seconds: 30, at: () => starving, helloChanges: { execArgv } })
@@ -904,7 +910,9 @@ describe('semi-space-starvation', () => {
     ['some, with semi-spaces of 32 MiB', { scavengeSeconds: 0.06, semiMib: 32 }, 'ok', []],
     ['much', { scavengeSeconds: 0.4 }, 'suspected', ['--max-semi-space-size=64', 'USE_LESS']],
     ['much, with semi-spaces of 32 MiB', { scavengeSeconds: 0.4, semiMib: 32 }, 'suspected',
-      ['USE_LESS', '--max-semi-space-size=64']],
+      ['--max-semi-space-size=64', 'USE_LESS']],
+    ['more, with semi-spaces of 32 MiB', { scavengeSeconds: 0.11, semiMib: 32 }, 'suspected',
+      ['--max-semi-space-size=64', 'USE_LESS']],
     ['much, without room for a larger one', { scavengeSeconds: 0.4, rssMib: 420 }, 'suspected',
       ['USE_LESS']],
     ['much, with semi-spaces of 64 MiB', { scavengeSeconds: 0.4, semiMib: 64 }, 'suspected',
@@ -3839,7 +3847,9 @@ it.each([
   ['a live heap that a larger semi-space holds', 12, 7.7, 'confirmed', [
     'Let semi-spaces grow to 32 MiB'
   ]],
-  ['major GCs that promotion explains', 27, 12, 'confirmed', ['Let semi-spaces grow to 32 MiB']]
+  ['major GCs that promotion explains', 27, 12, 'confirmed', [
+    'Let semi-spaces grow to 64 MiB, and the old space to 176 MiB'
+  ]]
 ])('frequent scavenges and major GCs with %s', (
   ...[, liveMib, promotedMib, state, titles]
 ) => {
