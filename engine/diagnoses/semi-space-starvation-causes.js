@@ -162,10 +162,14 @@ function ruleOutCauses (signals, limits, causes) {
       `between two major GCs (${majors}/s): these have another cause, such as Buffers`)
   }
   const isCause = promotesTooEarly || scavengesTooOften
-  if (isCause && cpuRatio >= limits.suspectedPauseRatio) return null
+  const isCostly = cpuRatio >= limits.suspectedPauseRatio
+  if (isCause && isCostly) return null
   return ok('scavenges and the major GCs they cause take ' +
     `${wallAndCpu(signals, wallRatio, cpuRatio)} (${formatNumber(signals.scavengesPerSecond)} ` +
-    `scavenges/s, ${majors} major GCs/s)`)
+    `scavenges/s, ${majors} major GCs/s)`, {
+    keeps: isPromotion && !causes.isKept && isCostly &&
+      signals.ordinaryMajorCpuRatio >= limits.keptOrdinaryMajorRatio
+  })
 }
 
 /**

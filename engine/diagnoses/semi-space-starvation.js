@@ -96,6 +96,8 @@ module.exports = defineDiagnosis({
     // runs fewer and longer GCs. Starving apps measured 0.048–0.11, healthy ones with the same
     // small semi-space 0.0008–0.013.
     ordinaryMajorRatio: 0.03,
+    // A suspicion stands down to this share: a starving app measured 0.028 to 0.03.
+    keptOrdinaryMajorRatio: 0.02,
     // Rate of major GCs that replaces the share if the thread's wait for a CPU is unknown: other
     // processes may then lengthen the pauses. Healthy apps ran 0–2 major GCs a second, starving
     // apps 8–14.

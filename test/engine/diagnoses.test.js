@@ -899,6 +899,28 @@ describe('semi-space-starvation', () => {
           : []
       )
     })
+  it.each([[0.025, 'suspected'], [0.015, 'ok']])(
+    'that was suspected is, with %d of the time in major GCs, %s', (majorSeconds, state) => {
+      const { verdict } = watch({
+        seconds: 240,
+        at: t => ({
+          ...promoting,
+          semiMib: 8,
+          scavengeSeconds: 0.08,
+          majorSeconds: t < 60 ? 0.035 : majorSeconds,
+          values: {
+            eventLoopActiveSeconds: 0.4 * t,
+            eventLoopIdleSeconds: 0.6 * t,
+            cpuUserSeconds: 0.4 * t,
+            cpuSystemSeconds: 0,
+            runQueueWaitSeconds: 0.001 * t
+          }
+        }),
+        helloChanges: { execArgv: ['--max-semi-space-size=8'] }
+      })
+      expect(verdict('semi-space-starvation').state).toBe(state)
+    }
+  )
   it('is held while the latest readings do not show it', () => {
     const { verdict } = watch({ seconds: 100, at: t => t < 60 ? starving : {} })
     expect(verdict('semi-space-starvation')).toMatchObject({ state: 'confirmed', isHeld: true })
