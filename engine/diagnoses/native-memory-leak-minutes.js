@@ -127,8 +127,8 @@ function ruleOutUnused (signals, limits, { rise, growth, seconds }) {
   if (inUse === null || inUse.seconds < limits.inUseSpanRatio * seconds) return null
   if (findPlace(signals, limits, rise, growth) !== 'native') return null
   if (inUse.slope >= (1 - limits.churnShareRatio) * growth) return null
-  return ok(`${sayGrew(rise)}, but the native memory in use hardly did: malloc counts the rest as ` +
-    'free', { latest: 'the native memory in use hardly grows: malloc counts the rest as free' })
+  return ok(`${sayGrew(rise)}, but the native memory in use hardly did: malloc counts the rest ` +
+    'as free', { latest: 'the native memory in use hardly grows: malloc counts the rest as free' })
 }
 
 /**

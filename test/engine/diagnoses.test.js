@@ -948,7 +948,8 @@ describe('semi-space-starvation', () => {
     ['some, in a live heap that grows by what was promoted', { ...promoting, growsMib: 25 }, 'ok',
       []],
     ['some, while the loop is never idle', { ...promoting, busy: 0.97 }, 'ok', []],
-    ['some, most of it major GCs', { scavengeSeconds: 0.02, majors: 9, majorSeconds: 0.06 }, 'ok', []]
+    ['some, most of it major GCs', { scavengeSeconds: 0.02, majors: 9, majorSeconds: 0.06 }, 'ok',
+      []]
   ]))('with a large new space, and GCs that take %s of the time (%j), is %s',
     (_, { busy = 0.5, growsMib = 0, ...changes }, state, fixes) => {
       const now = { scavenges: 20, majors: 0, semiMib: 16, heapLimitMib: 304, ...changes }
