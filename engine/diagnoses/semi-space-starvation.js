@@ -273,15 +273,17 @@ function tellCause (signals, causes, [force, promote, takes, copy]) {
  * @param {{ holdsLiveRatio: number, semiSpaceLargestBytes: number }} limits
  * @param {(size: YoungGeneration) => boolean} fits
  * @returns {YoungGeneration} the first size from the choice on that holds the live heap and fits
- *   the container; the choice if there is none
+ *   the container beside the present old space; the choice if there is none
  */
 function holdLive (choice, finding, limits, fits) {
   const neededBytes = limits.holdsLiveRatio * (finding.liveBytes ?? 0)
   const larger = [...SEMI_SPACE_CHOICES, limits.semiSpaceLargestBytes]
     .filter(bytes => bytes > choice.semiSpaceBytes && bytes >= neededBytes)
     .map(bytes => predictYoungGeneration(finding, bytes))
-  const held = choice.semiSpaceBytes >= neededBytes ? undefined : larger.find(fits)
-  return held ?? choice
+  if (choice.semiSpaceBytes >= neededBytes) return choice
+  // The old space is not lowered for a size that only may be better.
+  return larger.find(size => fits(size) && chooseOldMib(finding, size.semiSpaceBytes) === null) ??
+    choice
 }
 
 /**
