@@ -67,9 +67,8 @@ const SEVERITIES = Object.freeze(['critical', 'warning', 'info'])
  * @property {string} [standing] beginning of the summary while newer, weaker evidence has not
  *   lasted long enough to withdraw the finding: a clause without momentary values and without a
  *   full stop
- * @property {string} [latest] for a judgement that is weaker than the finding it contradicts: what
- *   the latest readings show, as a clause after `standing`, which has told the growth; default: the
- *   summary
+ * @property {string} [latest] what the latest readings show, as a clause. It replaces the summary
+ *   after the `standing` of an earlier finding, which has told the growth
  */
 
 /**

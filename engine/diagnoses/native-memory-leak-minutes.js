@@ -118,8 +118,8 @@ function ruleOutPages (signals, limits, { rise, growth }) {
 }
 
 /**
- * Rules out growth of native code while the memory that malloc does not count as free stays. Bursts
- * of work fragment malloc for minutes, and look like a line.
+ * Rules out growth of native memory that malloc counts as free. Bursts of work fragment malloc for
+ * minutes, and their growth looks like a line.
  * @type {Question}
  */
 function ruleOutUnused (signals, limits, { rise, growth, seconds }) {

@@ -62,7 +62,7 @@ function ruleOutLarge (signals, limits) {
   const isIdle = (signals.eventLoopUtilizationRatio ?? 0) < limits.neverIdleRatio &&
     (signals.cpuThrottledRatio ?? 0) < limits.throttledRatio
   const saves = canGrow && areScavenges && isIdle && !isKept
-  // Twice the size saves half as much.
+  // A space of twice the size has half as much left to save.
   const leastRatio = saves
     ? limits.largePauseRatio * signals.semiSpaceMaxBytes / limits.semiSpaceMaxBytes
     : limits.unexplainedRatio
@@ -94,10 +94,10 @@ function weighCauses (signals, limits) {
   // A smaller volume would be within the noise of the live heap.
   const freed = Math.max(promoted, limits.promotedPerMajorBytes)
   const isKept = (signals.keptPerMajorBytes ?? 0) >= limits.keptShareRatio * freed
-  // V8 does not report which major GCs its marking steps prepare: the steps count for the more
-  // frequent kind.
   const isOfLarge = isLarge(signals, limits)
   const canGrow = signals.semiSpaceMaxBytes < limits.semiSpaceLargestBytes
+  // V8 does not report which major GCs its marking steps prepare: the steps count for the more
+  // frequent kind.
   const areOrdinary = majors > 0 && majors >= (signals.externalMajorsPerSecond ?? 0)
   const areMany =
     signals.cpuTimeRatio === null

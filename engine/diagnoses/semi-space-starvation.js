@@ -76,13 +76,13 @@ module.exports = defineDiagnosis({
     // From this busy share on, work waits for the loop. One server measured 22 % of the time in GC
     // after its fix, where 9 % were predicted.
     neverIdleRatio: 0.95,
-    // Work waits for a CPU as well from this share of periods on that the CPU quota throttles.
+    // From this share of throttled periods of the CPU quota on, work waits for a CPU as well.
     throttledRatio: 0.25,
     suspectedPauseRatio: 0.06,
     // A confirmed finding stands down to this share: a load near the limit changes no state.
     keptPauseRatio: 0.09,
-    // A semi-space of 16 MiB is suspected from this share on, one of 32 MiB from twice the share.
-    // The suspicion stands down to the second share of that. In two apps with 0.06 to 0.08, 64 MiB
+    // A semi-space of 16 MiB is suspected from this share of CPU time on, one of 32 MiB from twice
+    // the share. The suspicion ends below the second number, a part of that share. In two apps with 0.06 to 0.08, 64 MiB
     // saved half and two thirds of the GC time. Of 200 recordings of other apps with 16 MiB only
     // one reached 0.05, a starving app repaired with this size.
     largePauseRatio: 0.05,
@@ -96,7 +96,7 @@ module.exports = defineDiagnosis({
     // runs fewer and longer GCs. Starving apps measured 0.048–0.11, healthy ones with the same
     // small semi-space 0.0008–0.013.
     ordinaryMajorRatio: 0.03,
-    // A suspicion stands down to this share: a starving app measured 0.028 to 0.03.
+    // A suspicion ends below this share. A starving app measured 0.028 to 0.03.
     keptOrdinaryMajorRatio: 0.02,
     // Rate of major GCs that replaces the share if the thread's wait for a CPU is unknown: other
     // processes may then lengthen the pauses. Healthy apps ran 0–2 major GCs a second, starving

@@ -173,8 +173,8 @@ function measuredGrowth (old, [first, second], live, { keptRatio, nowSeconds }) 
 }
 
 /**
- * Slope by least squares. Old spaces rise in steps, one for each scavenge, and a median of slopes
- * would show only the time between two steps.
+ * Slope by least squares. Old spaces rise in steps, one for each scavenge. A median of slopes would
+ * show only the time between two steps.
  * @param {readonly number[]} times
  * @param {readonly number[]} bytes
  * @returns {number} bytes per second; 0 with too few readings
