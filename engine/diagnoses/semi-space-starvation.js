@@ -83,8 +83,8 @@ module.exports = defineDiagnosis({
     keptPauseRatio: 0.09,
     // A semi-space of 16 MiB is suspected from this share of CPU time on, one of 32 MiB from twice
     // the share. The suspicion ends below the second number, a part of that share. In two apps with
-    // 0.06 to 0.08, 64 MiB saved half and two thirds of the GC time. Of 200 recordings of other apps
-    // with 16 MiB only one reached 0.05, a starving app repaired with this size.
+    // 0.06 to 0.08, 64 MiB saved half and two thirds of the GC time. Of 200 recordings of other
+    // apps with 16 MiB only one reached 0.05, a starving app repaired with this size.
     largePauseRatio: 0.05,
     keptLargeShareRatio: 0.8,
     // An app with a large new space is not healthy either if GC takes this share of CPU time: its
