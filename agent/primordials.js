@@ -87,7 +87,7 @@ const own = Object.freeze({
   nowUnixMs: Date.now,
   /** @type {typeof performance.eventLoopUtilization} */
   eventLoopUtilization: performance.eventLoopUtilization.bind(performance),
-  /** @type {{ uvMetricsInfo?: { loopCount: number } }} */
+  /** @type {{ uvMetricsInfo?: { loopCount: number, events: number } }} */
   nodeTiming,
   PerformanceObserver,
 

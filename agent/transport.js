@@ -236,8 +236,7 @@ class Transport {
   }
 
   /**
-   * Writes the string itself first: this needs no Buffer, and the kernel nearly always accepts all
-   * of it.
+   * Writes the string first: this needs no Buffer, and the kernel nearly always accepts it all.
    * @param {string} text
    * @returns {boolean} false: nothing was accepted
    */

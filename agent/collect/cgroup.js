@@ -67,8 +67,7 @@ class Cgroup {
   #isFirst = true
   // Each frame reads one group of files: each file costs several system calls in cold code. Opening
   // takes longer than reading, so the most useful files stay open. The last group alternates
-  // between memory.stat, which the kernel sums for each reader, and settings, which operators
-  // hardly ever change.
+  // between memory.stat, which the kernel sums for each reader, and settings.
   #readings = [this.#readUsage, this.#readEvents, this.#readThrottling, this.#readPressure]
   #rare = [
     this.#readStat,
@@ -161,8 +160,7 @@ class Cgroup {
     if (this.#memory) {
       const { version } = this.#memory
       this.#limitBytes = this.#smallest(version === 1 ? 'memory.limit_in_bytes' : 'memory.max')
-    // For a pod without a limit the downward API reports the memory of the node, so it is a last
-    // resort.
+    // Without a limit the downward API reports the memory of the node: a last resort.
     } else if (this.#fallbackLimitBytes > 0 && this.#fallbackLimitBytes < this.#hostMemoryBytes) {
       this.#limitBytes = this.#fallbackLimitBytes
     }

@@ -5,16 +5,20 @@ const { eventLoopUtilization, nodeTiming } = require('../primordials')
 /** @returns {number | undefined} turns of the event loop so far, where Node reports them */
 const iterations = () => nodeTiming.uvMetricsInfo?.loopCount
 
-/** Active and idle time of the loop, and its turns. @returns {import('./collector').Collector} */
+/** Time, turns and events of the loop. @returns {import('./collector').Collector} */
 function eventLoop () {
   return {
-    fields: ['eventLoopActiveSeconds', 'eventLoopIdleSeconds', 'eventLoopIterations'],
+    fields: [
+      'eventLoopActiveSeconds', 'eventLoopIdleSeconds', 'eventLoopIterations', 'eventLoopEvents'
+    ],
     read (values) {
       const { active, idle } = eventLoopUtilization()
       values.eventLoopActiveSeconds = active / 1000
       values.eventLoopIdleSeconds = idle / 1000
-      const turns = iterations()
-      if (turns !== undefined) values.eventLoopIterations = turns
+      const counts = nodeTiming.uvMetricsInfo
+      if (!counts) return
+      values.eventLoopIterations = counts.loopCount
+      values.eventLoopEvents = counts.events
     }
   }
 }

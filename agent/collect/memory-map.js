@@ -54,8 +54,7 @@ const MOST_ATTEMPTS = 3
 
 /**
  * Breakdown of the process's anonymous memory outside the V8 heap. memory-scan.js runs one scan by
- * memory-reader.js; the states above decide the time. Other anonymous resident memory is `other`,
- * the V8 heap mostly.
+ * memory-reader.js; the states above decide the time. `other` is the rest, the V8 heap mostly.
  */
 class MemoryMap {
   /** @type {readonly (keyof Values)[]} */

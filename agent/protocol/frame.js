@@ -69,7 +69,7 @@ const OWN_ROW = `/${OWN_CAUSE}`
 const isOwnGc = key => key.endsWith(OWN_ROW)
 
 /**
- * Rows of numbers travel without names, which would be most of a frame.
+ * Rows have no names, which would be most of a frame.
  * @typedef {[usedBytes: number, sizeBytes: number, availableBytes: number, physicalBytes: number]}
  *   SpaceRow
  * @typedef {[count: number, sumSeconds: number, longestSeconds: number, buckets: number[]]}
@@ -183,6 +183,7 @@ const fields = Object.freeze({
   eventLoopActiveSeconds: isolateSeconds,
   eventLoopIdleSeconds: isolateSeconds,
   eventLoopIterations: isolateEvents,
+  eventLoopEvents: isolateEvents,
   eventLoopDelay: define('counter', 'delay')('seconds', 'isolate'),
   threadCpuUserSeconds: isolateSeconds,
   threadCpuSystemSeconds: isolateSeconds,
@@ -199,7 +200,7 @@ const fields = Object.freeze({
   bufferSlicesCountedBytes: isolateBytes,
   addons: counts('count', 'process'),
 
-  // Errors and costs of the agent itself.
+  // The agent itself.
   agentErrors: isolateEvents,
   framesDropped: isolateEvents,
   collectSeconds: isolateSeconds

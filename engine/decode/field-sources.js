@@ -82,6 +82,7 @@ const FIELD_SOURCES = Object.freeze({
   eventLoopActiveSeconds: 'performance.eventLoopUtilization().active',
   eventLoopIdleSeconds: 'performance.eventLoopUtilization().idle',
   eventLoopIterations: 'performance.nodeTiming.uvMetricsInfo.loopCount, Node 20+',
+  eventLoopEvents: 'performance.nodeTiming.uvMetricsInfo.events, Node 20+',
   eventLoopDelay: "lateness of the agent's own timer, see collect/delay.js",
   threadCpuUserSeconds: 'process.threadCpuUsage().user, Node 22+',
   threadCpuSystemSeconds: 'process.threadCpuUsage().system, Node 22+',

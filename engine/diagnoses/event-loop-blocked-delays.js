@@ -140,21 +140,36 @@ const mayBeMarking = ({ liveHeapShareRatio: share, recentMajorsPerCpuSecond: maj
   (share ?? 0) >= limits.markedShareRatio && (majors ?? 0) >= limits.markedMajorsPerCpuSecond
 
 /**
- * True if overload may cause the delays: the loop has no idle time, and GC takes much of its time.
- * Turns are then long without a slow call.
+ * True if overload may cause the delays: the loop has no idle time, and GC takes much of its time
+ * or events are short. Turns are then long without a slow call.
  * @param {Signals} signals
  * @param {Limits} limits
  */
-const mayBeOverload = ({ eventLoopUtilizationRatio: busy, gcPauseRatio: gc }, limits) =>
-  busy >= limits.frequentBusyRatio && (gc ?? 0) >= limits.overloadGcRatio
+const mayBeOverload = (signals, limits) =>
+  signals.eventLoopUtilizationRatio >= limits.frequentBusyRatio &&
+  ((signals.gcPauseRatio ?? 0) >= limits.overloadGcRatio || areEventsShort(signals, limits))
 
 /**
- * True if the loop has no idle time, because its CPU quota allows less CPU than its work needs.
+ * True if events of the mean length cannot cause the wait of a finding. A few long ones among them
+ * are possible.
  * @param {Signals} signals
  * @param {Limits} limits
  */
-const isOutOfCpu = ({ eventLoopUtilizationRatio: busy, cpuThrottledRatio: throttled }, limits) =>
-  busy >= limits.frequentBusyRatio && (throttled ?? 0) >= limits.outOfCpuRatio
+const areEventsShort = ({ cpuPerEventSeconds: mean }, { longEventSeconds }) =>
+  mean !== null && mean < longEventSeconds
+
+/**
+ * Lack that leaves the loop no idle time. cpu: its CPU quota allows less CPU than its work needs;
+ * threads: one thread is not enough for many short events.
+ * @param {Signals} signals
+ * @param {Limits} limits
+ * @returns {'cpu' | 'threads' | null} null: no lack is known
+ */
+function findLack (signals, limits) {
+  if (signals.eventLoopUtilizationRatio < limits.frequentBusyRatio) return null
+  if ((signals.cpuThrottledRatio ?? 0) >= limits.outOfCpuRatio) return 'cpu'
+  return areEventsShort(signals, limits) ? 'threads' : null
+}
 
 /**
  * True if the loop sleeps inside calls for most of its busy time. Time spent waiting for a CPU is
@@ -172,5 +187,12 @@ const throttledText = ({ cpuThrottledRatio }) =>
   `the CPU quota throttled the process in ${formatRatio(cpuThrottledRatio ?? 0)} of its periods`
 
 module.exports = {
-  findFrequent, findRare, isGuess, isOutOfCpu, mayBeMarking, ruleOut, throttledText, waitsInside
+  findFrequent,
+  findLack,
+  findRare,
+  isGuess,
+  mayBeMarking,
+  ruleOut,
+  throttledText,
+  waitsInside
 }

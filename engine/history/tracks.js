@@ -262,6 +262,7 @@ const tracks = Object.freeze({
   }),
   eventLoopActiveSeconds: field('eventLoopActiveSeconds'),
   eventLoopIdleSeconds: field('eventLoopIdleSeconds'),
+  eventLoopEvents: field('eventLoopEvents'),
   longestDelaySeconds: /** @type {Track} */ ({
     unit: 'seconds',
     keep: 'max',

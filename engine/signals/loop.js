@@ -266,6 +266,16 @@ module.exports = {
       'but had no CPU, because of throttling or other processes on the machine.',
     compute: window => cpuTime(window)?.waitRatio ?? null
   }),
+  cpuPerEventSeconds: /** @type {Signal} */ ({
+    unit: 'seconds',
+    help: 'Mean CPU time of the thread, without GC, for an event of sockets, files or the thread ' +
+      `pool, over the last ${RATE_SECONDS} s. Work of timers is added to it.`,
+    compute: window => {
+      const events = window.increase('eventLoopEvents')?.increase
+      const work = window.increase('workSeconds')?.increase
+      return events && work !== undefined ? work / events : null
+    }
+  }),
   cpuThrottledRatio: /** @type {Signal} */ ({
     unit: 'ratio',
     help: `Share of the CPU quota periods of the last ${THROTTLED_SECONDS} s in which the cgroup ` +

@@ -59,7 +59,7 @@ const NAMES = Object.freeze({
   ...nameAll('utilization of the event loop', [
     'eventLoopUtilizationRatio', 'lastMinuteUtilizationRatio'
   ]),
-  ...nameAll('CPU time', ['lifeCpuSeconds']),
+  ...nameAll('CPU time', ['cpuPerEventSeconds', 'lifeCpuSeconds']),
   ...nameAll('loaded addons', ['addonsSeen']),
   ...nameAll('V8 contexts', ['nativeContexts']),
   ...nameAll('growth of V8 contexts', ['nativeContextsPerSecond']),

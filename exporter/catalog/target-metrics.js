@@ -536,6 +536,12 @@ const targetMetrics = Object.freeze([
     'eventLoopIterations',
     'Turns of the event loop.'
   ),
+  fieldMetric(
+    'memwatch_event_loop_events_total',
+    'counter',
+    'eventLoopEvents',
+    'Events of sockets, files and the thread pool that the event loop handled, without timers.'
+  ),
   cpuMetric(
     'memwatch_thread_cpu_seconds_total',
     'CPU time of the thread, if Node.js reports it.',

@@ -415,6 +415,7 @@ export const charts = [
       cpuTimeRatio: level,
       cpuThrottledRatio: levelOf(throttled),
       runQueueWaitRatio: levelOf(rate('runQueueWaitSeconds')),
+      cpuPerEventSeconds: text,
       memoryPressureRatio: levelOf(rate('memoryPressureSomeSeconds')),
       connectionsKeptRatio: text,
       loadGrowthRatio: text

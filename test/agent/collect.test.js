@@ -1023,6 +1023,28 @@ describe.each(NODES.map(node => [versionOf(node), node]))(
       expect(frames.at(-1).values.connectionsAccepted).toBe(3)
     }, 60_000)
 
+    it('counts events of sockets, where Node.js counts them', async () => {
+      const rounds = 500
+      const { frames } = await runAfterFirstFrame(
+        `
+      const net = require('node:net')
+      const server = net.createServer(socket => socket.on('data', () => socket.write('x')))
+      server.listen(0, '127.0.0.1')
+      function act () {
+        let left = ${rounds}
+        const socket = net.connect(server.address().port, '127.0.0.1', () => socket.write('x'))
+        socket.on('data', () => { if (--left > 0) socket.write('x') })
+      }`,
+        ({ eventLoopIterations: turns, eventLoopEvents: events }) =>
+          turns === undefined || events >= 2 * rounds
+      )
+      const [first, last] = [frames[0].values, frames.at(-1).values]
+      expect('eventLoopEvents' in first).toBe('eventLoopIterations' in first)
+      if (!('eventLoopIterations' in first)) return
+      expect(first.eventLoopEvents).toBeLessThan(rounds)
+      expect(last.eventLoopEvents - first.eventLoopEvents).toBeLessThan(3 * rounds)
+    })
+
     it('counts connections of a cluster worker, for which the primary listens', async () => {
       const script = path.join(os.tmpdir(), `memwatch-cluster-${process.pid}.js`)
       fs.writeFileSync(

@@ -2844,25 +2844,63 @@ describe('a thread that waits for a CPU', () => {
     )
   })
   it.each(/** @type {const} */ ([
-    ['that is never idle', 0.5, 1, 'and the event loop is never idle: it is late by up to ' +
-      '1500 ms. The CPU limit is too low, synchronous calls are long, or both. GC is 3 % of the ' +
-      'time.', 'Raise the CPU limit'],
-    ['that is idle at times', 0.5, 0.9, 'which may lengthen the delays.',
+    ['that is never idle', 0.5, 1, 0, 'confirmed',
+      'and the event loop is never idle: it is late by up to 1500 ms. The CPU limit is too low, ' +
+        'synchronous calls are long, or both. GC is 3 % of the time.', 'Raise the CPU limit'],
+    ['that is never idle, with long events', 0.5, 1, 0.025, 'confirmed',
+      'and the event loop is never idle: it is late by up to 1500 ms. The CPU limit is too low, ' +
+        'synchronous calls are long, or both. An event takes 24 ms of CPU time on average. GC ' +
+        'is 3 % of the time.', 'Raise the CPU limit'],
+    ['that is never idle, with short events', 0.5, 1, 0.015, 'suspected',
+      'and the event loop is never idle: it is late by up to 1500 ms. The CPU limit is too low, ' +
+        'synchronous calls are long, or both. An event takes 15 ms of CPU time on average. GC ' +
+        'is 3 % of the time.', 'Raise the CPU limit'],
+    ['that is idle at times', 0.5, 0.9, 0.015, 'confirmed', 'which may lengthen the delays.',
       'Find the function, and move it off the event loop'],
-    ['without a quota', 1, 1, null, 'Find the function, and move it off the event loop']
-  ]))('a blocked loop %s at %d of a core', (_, cores, busy, named, title) => {
+    ['without a quota', 1, 1, 0, 'confirmed', null,
+      'Find the function, and move it off the event loop']
+  ]))('a blocked loop %s at %d of a core', (_, cores, busy, eventSeconds, found, named, title) => {
     const { verdict } = watch({
       seconds: 60,
       at: t => ({
-        values: { ...slowed(cores, t), ...delays(t, 1.5), ...busyLoop(t, busy) }
+        values: {
+          ...slowed(cores, t),
+          ...delays(t, 1.5),
+          ...busyLoop(t, busy),
+          ...(eventSeconds > 0 && { eventLoopEvents: Math.round(t * cores / eventSeconds) })
+        }
       })
     })
     const { state, summary, fix } = verdict('event-loop-blocked')
-    expect(state).toBe('confirmed')
+    expect(state).toBe(found)
     const [, effect = null] =
       /The CPU quota throttled the process in 100 % of its periods, (.*)$/.exec(summary) ?? []
     expect(effect).toBe(named)
     expect(fix[0].title).toBe(title)
+  })
+  it('many short events of a loop that is never idle may be too much work for one thread', () => {
+    const { verdict } = watch({
+      seconds: 60,
+      at: t => ({
+        values: {
+          ...slowed(1, t),
+          ...delays(t, 1.5),
+          ...busyLoop(t, 1),
+          eventLoopEvents: 200 * t
+        }
+      })
+    })
+    const { state, summary, fix } = verdict('event-loop-blocked')
+    expect({ state, summary }).toEqual({
+      state: 'suspected',
+      summary: 'The event loop is never idle, and late by up to 1500 ms: there is more work than ' +
+        'one thread can do, or synchronous calls are long. An event takes 4.8 ms of CPU time on ' +
+        'average. GC is 3 % of the time.'
+    })
+    expect(fix.map(({ title }) => title)).toEqual([
+      'Find the function, and move it off the event loop',
+      'Spread the load over more processes'
+    ])
   })
   it('a sleeping call takes the same time with any share of a core', () => {
     const { primary } = watch({
