@@ -27,6 +27,7 @@ module.exports = defineDiagnosis({
   requires: ['rssBytes', 'nativeBytes', 'allocatorSlackBytes'],
   uses: [
     'allocatorSlackNowBytes',
+    'allocatorSlackFallBytes',
     'allocatorAsked',
     'allocatorAnswerDue',
     'allocatorTrimmableBytes',
@@ -66,7 +67,8 @@ module.exports = defineDiagnosis({
     growthFit: 0.8,
     growthShareRatio: 0.2,
     lateGrowthRatio: 0.5,
-    // The app uses most of the retained memory again if this share of it is left.
+    // The app uses most of the retained memory again if this share of it is left. It comes and goes
+    // if it fell by this share before: the median of a minute then never shows all of it.
     reusedShareRatio: 0.5,
     // Threshold that the evidence shows: above it, the arenas of threads retain more than [heap]
     // does.
@@ -219,7 +221,8 @@ function ruleOutLittle (signals, limits) {
     bytes < limits.retainedBytes || bytes / rssBytes < limits.retainedShareRatio
   if (isLittle(retained)) {
     const now = signals.allocatorSlackNowBytes ?? retained
-    if (!isLittle(now)) {
+    const fall = signals.allocatorSlackFallBytes ?? 0
+    if (!isLittle(now) && fall < limits.reusedShareRatio * now) {
       return unknown(`${formatBytes(now)} of malloc's memory are free or used by native code, for ` +
         'less than a minute: too short to judge', { waitSeconds: SOON_SECONDS })
     }

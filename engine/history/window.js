@@ -157,6 +157,21 @@ class Window {
   }
 
   /**
+   * @param {import('./tracks').TrackName} track
+   * @param {number} seconds
+   * @returns {number} largest fall from a value to a later one
+   */
+  largestFall (track, seconds) {
+    let highest = -Infinity
+    let fall = 0
+    for (const value of this.points(track, seconds).values) {
+      highest = Math.max(highest, value)
+      fall = Math.max(fall, highest - value)
+    }
+    return fall
+  }
+
+  /**
    * Growth of a counter. For counters of GCs, the time in which GCs were not observed is excluded.
    * @param {import('./tracks').TrackName} track
    * @param {number} [seconds] length of the window; if it contains one point only, the point before

@@ -24,6 +24,8 @@ const ANSWER_SECONDS = 120
 
 /** Window that shows whether growth goes on, and the least share of it that must be known. */
 const LATELY_SECONDS = 20
+/** Time in which bursts of free memory recur: those of a job each minute do so several times. */
+const SLACK_FALL_SECONDS = 300
 const LATELY_LEAST_SHARE = 0.75
 
 /** Least external memory of a worker that may hold the growth, as a share of the largest one. */
@@ -303,6 +305,12 @@ module.exports = {
     onMainThread: true,
     help: 'The newest reading of allocatorSlackBytes, which lags behind a sudden change.',
     compute: window => window.last('allocatorSlackBytes') ?? null
+  }),
+  allocatorSlackFallBytes: /** @type {Signal} */ ({
+    unit: 'bytes',
+    onMainThread: true,
+    help: `The largest fall of allocatorSlackBytes in the last ${SLACK_FALL_SECONDS / 60} minutes.`,
+    compute: window => window.largestFall('allocatorSlackBytes', SLACK_FALL_SECONDS)
   }),
   mappedNativeBytes: /** @type {Signal} */ ({
     unit: 'bytes',

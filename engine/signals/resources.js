@@ -35,22 +35,6 @@ const now = (track, what) => ({
   compute: window => window.last(track) ?? null
 })
 /**
- * @param {import('../history/window').Window} window
- * @param {TrackName} track
- * @param {number} seconds
- * @returns {number} largest fall from a value to a later one
- */
-function largestFall (window, track, seconds) {
-  let highest = -Infinity
-  let fall = 0
-  for (const value of window.points(track, seconds).values) {
-    highest = Math.max(highest, value)
-    fall = Math.max(fall, highest - value)
-  }
-  return fall
-}
-
-/**
  * Duration of a rise. The window of a trend may be longer, as it includes a level part before the
  * rise, or after it.
  * @param {import('../history/window').Window} window
@@ -98,7 +82,7 @@ function steadinessOf (window, track, found) {
   const steady = steadiness(found)
   if (!found.trend || !steady) return steady
   const { spanX: seconds, rise } = found.trend
-  if (largestFall(window, track, seconds) > FALL_SHARE * rise) return 0
+  if (window.largestFall(track, seconds) > FALL_SHARE * rise) return 0
   const share = seconds > QUICK_SECONDS
     ? mostLoadShare(window, track, DAY_SECONDS)
     : loadShare(window, track)

@@ -50,7 +50,7 @@ const suspects = object({
         description: 'what blocks, or the native function that is called'
       },
       instead: { ...nullable('string'), description: 'what does not' },
-      longestSeconds: { ...nullable('number'), description: 'at a stretch' },
+      longestSeconds: { ...nullable('number'), description: 'in one or more calls in a row' },
       text
     }, ['through', 'package'])),
     description: 'worst first'

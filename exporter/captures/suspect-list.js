@@ -167,7 +167,8 @@ function told ({ also, innermost, within, ...site }, of, { owns = false, isEarly
     ? `allocates ${formatRatio(share)} of the objects that pile up at the same time`
     : longestSeconds === null
       ? `${isTime(of) ? '' : `${formatBytes(value)}, `}${formatRatio(share)} ${OF[of]}`
-      : `${formatRatio(share)} ${OF[of]}, up to ${formatSeconds(longestSeconds)} at a stretch`
+      : `${formatRatio(share)} ${OF[of]}, up to ${formatSeconds(longestSeconds)} in one or more ` +
+        'calls in a row'
   const soFar = isEarly ? ' so far; the profile still runs' : ''
   const by = site.file.startsWith('node:') ? ' (Node.js itself, without a call of the app)' : ''
   const what = call === null ? '' : `: ${call}${instead ? `; ${instead} would not block` : ''}`

@@ -1044,6 +1044,26 @@ describe('allocator-fragmentation', () => {
       state: 'confirmed', severity, summary: expect.stringMatching(summary)
     })
   })
+  it.each([
+    ['the first burst', 27, 'unknown', /^\d+ MiB .* for less than a minute: too short to judge$/],
+    ['a later burst', 57, 'ok', /^malloc retains at most \d+ MiB .*, in the median of the last/]
+  ])('free memory of %s', (_, seconds, state, summary) => {
+    const { verdict } = watch({
+      seconds,
+      at: t => {
+        const burstMib = t % 30 < 20 ? 0 : 160
+        return {
+          nativeMib: 13 + burstMib,
+          spanMib: 200,
+          rssMib: 120 + burstMib,
+          values: { residentBytes: { malloc_heap: (24 + burstMib) * MIB } }
+        }
+      }
+    })
+    expect(verdict('allocator-fragmentation')).toMatchObject({
+      state, summary: expect.stringMatching(summary)
+    })
+  })
   it('excludes memory that was returned to the kernel', () => {
     const trimmedAt = 100
     const { verdict } = watch({
