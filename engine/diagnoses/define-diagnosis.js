@@ -119,6 +119,7 @@ const SEVERITIES = Object.freeze(['critical', 'warning', 'info'])
  *   histories last: docs/decisions/0069-long-histories-are-read-last.md
  * @property {Limits} limits every number that the judge uses
  * @property {readonly string[]} explains ids of diagnoses that are symptoms of this cause
+ * @property {readonly string[]} [openBeside] ids of findings beside which this one stays unknown
  * @property {boolean} [opportunity] a possible gain without a problem: never primary, and without
  *   an alert
  * @property {'objects' | 'buffers' | 'handles'} [holds] kind of the retained objects, if a heap

@@ -54,6 +54,8 @@ module.exports = defineDiagnosis({
     growthShareRatio: 0.15
   },
   explains: [],
+  // The size of a heap that may leak says nothing about the heap without the leak.
+  openBeside: ['js-heap-leak', 'context-leak'],
 
   /** @returns {import('./define-diagnosis').Judgement<Finding>} */
   judge (signals, limits, target) {

@@ -131,7 +131,7 @@ function withCapture ({ id, leftBy }, judgement, { captured, settled }) {
 
 /**
  * Folds symptoms into their confirmed cause: the symptoms stop being findings of their own, and the
- * cause inherits their severity.
+ * cause inherits their severity. Findings that mean nothing beside another one are left open.
  * @param {Judged[]} judged
  * @returns {Judged[]}
  */
@@ -140,6 +140,14 @@ function explain (judged) {
   const found = judged.filter(({ settled: { state } }) =>
     state === 'suspected' || state === 'confirmed')
   return judged.map(item => {
+    const beside = found.find(({ diagnosis }) =>
+      item.diagnosis.openBeside?.includes(diagnosis.id))
+    if (beside && found.includes(item)) {
+      const judgement = {
+        state: /** @type {const} */ ('unknown'), summary: `not judged beside ${beside.diagnosis.id}`
+      }
+      return { ...item, settled: { ...item.settled, state: 'unknown', judgement } }
+    }
     const cause = causes.find(({ diagnosis }) => diagnosis.explains.includes(item.diagnosis.id))
     if (!cause) return causes.includes(item) ? withSeverityOf(item, found) : item
     if (!found.includes(item)) return item

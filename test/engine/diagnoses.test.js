@@ -2634,6 +2634,34 @@ describe('pointer-compression-candidate', () => {
     })
     expect(primary).toBeNull()
   })
+  it('is not judged beside a leak of the heap', () => {
+    const { verdict } = watch({
+      seconds: 90,
+      at: t => {
+        const mib = 600 + t
+        const { values } = graph.at()
+        return {
+          heapLimitMib: 2048,
+          liveMib: mib,
+          heapMib: mib + 10,
+          rssMib: mib + 100,
+          majors: 0.2,
+          values: {
+            ...values,
+            heapUsedBytes: (mib + 10) * MIB,
+            spaces: {
+              new_space: [0, 2 * MIB, MIB, 0],
+              old_space: [mib * MIB, (mib + 10) * MIB, 0, (mib + 10) * MIB]
+            }
+          }
+        }
+      }
+    })
+    expect(verdict('js-heap-leak').state).toBe('confirmed')
+    expect(verdict('pointer-compression-candidate')).toMatchObject({
+      state: 'unknown', summary: 'not judged beside js-heap-leak'
+    })
+  })
   it('tells of garbage that the saving counts, and of a build with another version', () => {
     const { verdict } = watch(graph)
     const { summary, fix } = verdict('pointer-compression-candidate')
