@@ -116,10 +116,11 @@ const DESCRIPTOR_KINDS = Object.freeze(
 /**
  * Present count of one kind.
  * @typedef {{ name: string, of: typeof KINDS[number]['of'], descriptorsEach: number,
- *   isKnown: boolean, now: number, rise: number, perSecond: number, seconds: number,
- *   risingSeconds: number, steady: number, loadGrowth: number }} Count seconds: length of the
- *   trend; risingSeconds: time in which the count rose, at most that length; loadGrowth: of the
- *   load in that length, 1 if it is steady
+ *   isKnown: boolean, isYoung: boolean, now: number, rise: number, perSecond: number,
+ *   seconds: number, risingSeconds: number, steady: number, loadGrowth: number }} Count
+ *   isYoung: true if the trend is too short to judge; seconds: length of the trend; risingSeconds:
+ *   time in which the count rose, at most that length; loadGrowth: of the load in that length, 1 if
+ *   it is steady
  */
 
 /**
@@ -134,6 +135,7 @@ const countKinds = signals =>
       of,
       descriptorsEach,
       isKnown: trend !== null,
+      isYoung: trend?.steadinessRatio === null,
       now: signals[now] ?? 0,
       rise: trend?.rise ?? 0,
       perSecond: trend?.slope ?? 0,

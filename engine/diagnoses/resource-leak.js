@@ -8,6 +8,7 @@ const { URGENCY_LIMITS, nameMemoryLimit, severityByTime } = require('./severity'
 const {
   DESCRIPTOR_KINDS, KINDS, countKinds, findDescriptorKind
 } = require('./resource-leak-kinds')
+const { secondsUntilSteady } = require('../signals/growth')
 const { formatBytes, formatNumber, formatRatio, formatSeconds } = require('../text/format')
 
 const SECONDS_PER_MINUTE = 60
@@ -203,16 +204,21 @@ const severityOf = (bound, isPressing, limits) =>
  */
 function findGrown (kinds, limits) {
   const weight = (/** @type {Count} */ { steady, rise }) => steady * rise
-  const grown = kinds
-    .filter(({ now, rise, steady }) =>
-      rise >= limits.rise && rise >= limits.riseShareRatio * now && steady > 0)
+  const grown = kinds.filter(kind => kind.steady > 0 && isMuch(kind, limits))
   const most = Math.max(...grown.map(weight))
-  const isMuch = (/** @type {Count} */ kind) => weight(kind) >= limits.alikeRatio * most
+  const isAlike = (/** @type {Count} */ kind) => weight(kind) >= limits.alikeRatio * most
   return [
-    ...grown.filter(isMuch),
-    ...grown.filter(kind => !isMuch(kind)).sort((a, b) => weight(b) - weight(a))
+    ...grown.filter(isAlike),
+    ...grown.filter(kind => !isAlike(kind)).sort((a, b) => weight(b) - weight(a))
   ]
 }
+
+/**
+ * @param {Count} kind
+ * @param {Limits} limits
+ */
+const isMuch = ({ now, rise }, { rise: least, riseShareRatio }) =>
+  rise >= least && rise >= riseShareRatio * now
 
 /**
  * Cause of growing descriptors: the kind of resource that opens them. The result is at least as
@@ -242,6 +248,12 @@ function findCause (kinds, grown, { steadinessRatio, levelsOffRatio, sourceShare
  * @param {Limits} limits
  */
 function ruleOut (kinds, limits) {
+  const young = kinds.find(kind => kind.isYoung && isMuch(kind, limits))
+  if (young) {
+    const { name, rise, seconds } = young
+    return unknown(`${name} grew by ${formatNumber(rise)} in ${formatSeconds(seconds)}: too ` +
+      'short to judge', { waitSeconds: secondsUntilSteady(seconds) })
+  }
   const grows = kinds.find(({ rise, steady }) =>
     rise >= limits.rise && steady >= limits.steadinessRatio)
   if (!grows) {

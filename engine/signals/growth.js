@@ -205,6 +205,12 @@ function steadiness ({ trend: found }) {
   return found.fit * Math.max(0, Math.min(1, late, halves))
 }
 
+/**
+ * @param {number} seconds length of a trend
+ * @returns {number} seconds until it is long enough for its steadiness, as its warm-up grows, too
+ */
+const secondsUntilSteady = seconds => Math.max(0, LEAST_SECONDS - seconds) / (1 - WARM_UP_SHARE)
+
 /** Time before a line in which readings on it are sought. */
 const BEFORE_SECONDS = 900
 /** Distance from the line, as a share of its rise, within which a reading is on it. */
@@ -251,6 +257,7 @@ module.exports = {
   lineSeconds,
   liveHeapTrend,
   pointsAfterMajors,
+  secondsUntilSteady,
   steadiness,
   warmUpSeconds,
   ENOUGH_READINGS

@@ -1816,6 +1816,21 @@ describe('resource-leak', () => {
     expect(found.secondsLeft).toBeGreaterThan(0.8 * secondsLeft)
     expect(found.secondsLeft).toBeLessThan(1.2 * secondsLeft)
   })
+  it.each([
+    [10, 'unknown', /^open file descriptors grew by \d+ in \d+ s: too short to judge$/],
+    [1, 'ok', /^no handles that Node\.js counts pile up/]
+  ])('%d more each second leave the first half minute %s', (perSecond, state, summary) => {
+    const { verdict } = watch({
+      seconds: 26,
+      at: t => ({ values: { openFileDescriptors: 30 + perSecond * t, maxFileDescriptors: 20_000 } })
+    })
+    const judged = verdict('resource-leak')
+    expect(judged).toMatchObject({ state, summary: expect.stringMatching(summary) })
+    const { waitSeconds = null } = judged.open ?? {}
+    expect(waitSeconds === null ? null : Math.round(waitSeconds / 10)).toBe(
+      state === 'unknown' ? 1 : null
+    )
+  })
   it('advises on the confirmed kind, even if another has the higher score', () => {
     const { diagnoses } = require('../../engine/diagnoses')
     const { judge, fix, limits } = defined(
