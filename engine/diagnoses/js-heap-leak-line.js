@@ -95,7 +95,9 @@ function secondsToFill (signals, limits, runway, growth, late) {
   const { liveHeapAgeSeconds, heapLimitSecondsLeft: left } = signals
   if (pauses(signals, limits)) return Infinity
   const fillsIn = Math.max(0, runway / (growth * Math.max(1, late)) - (liveHeapAgeSeconds ?? 0))
-  return left !== null && left <= limits.lastMinuteSeconds ? Math.min(fillsIn, left) : fillsIn
+  if (left !== null && left <= limits.lastMinuteSeconds) return Math.min(fillsIn, left)
+  // A process that outlives its predicted end did not grow on.
+  return runway > 0 && fillsIn === 0 ? Infinity : fillsIn
 }
 
 /**

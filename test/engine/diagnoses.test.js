@@ -258,6 +258,14 @@ describe('js-heap-leak', () => {
       ).summary
     ).toContain('reaches the container limit in about')
   })
+  it.each([[100, 0, 100], [100, 60, 40], [100, 100, Infinity], [100, 300, Infinity], [0, 60, 0]])(
+    'a limit %d s away at the last reading, %d s ago, is reached in %d s', (away, age, left) => {
+      const { secondsToFill } = require('../../engine/diagnoses/js-heap-leak-line')
+      const { limits } = require('../../engine/diagnoses/js-heap-leak')
+      const signals = { liveHeapAgeSeconds: age, heapLimitSecondsLeft: null }
+      expect(secondsToFill(/** @type {any} */ (signals), limits, away * MIB, MIB, 1)).toBe(left)
+    }
+  )
   it.each([
     ['confirmed', 'explains the live heap', 0.05, 190],
     ['suspected', 'explains two thirds of it', 0.05, 270],
