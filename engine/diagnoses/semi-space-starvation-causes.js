@@ -4,6 +4,7 @@ const { ok, unknown } = require('./define-diagnosis')
 const { wallAndCpu } = require('./evidence')
 const { formatBytes, formatNumber, formatRatio } = require('../text/format')
 const { newSpaceBytes } = require('../v8/heap-sizing')
+const { SEMI_SPACE_CHOICES } = require('../v8/young-generation')
 
 /** @typedef {import('./semi-space-starvation').Limits} Limits */
 /** @typedef {import('./semi-space-starvation').Signals} Signals */
@@ -143,14 +144,14 @@ function ruleOutCauses (signals, limits, causes) {
   const majors = formatNumber(signals.ordinaryMajorsPerSecond)
   if (pretenures) {
     const live = signals.liveHeapBytes ?? Infinity
-    const isSmall = live <= limits.semiSpaceMaxBytes
-    const { semiSpaceMaxBytes: size, rssBytes, containerShareBytes } = signals
-    const mostBytes = newSpaceBytes(limits.semiSpaceMaxBytes - size)
-    if (isSmall && hasRoom(mostBytes, rssBytes, containerShareBytes, limits)) return null
+    const size = holdingSize(live, limits)
+    const { semiSpaceMaxBytes, rssBytes, containerShareBytes } = signals
+    const extraBytes = newSpaceBytes((size ?? Infinity) - semiSpaceMaxBytes)
+    if (hasRoom(extraBytes, rssBytes, containerShareBytes, limits)) return null
     return unknown(
       `${majors} major GCs a second free little that was promoted: V8 probably allocates in the ` +
         'old space, ' +
-        (isSmall
+        (size !== undefined
           ? 'and the container has no room for a larger semi-space'
           : 'and whether a larger semi-space holds these objects beside ' +
             `${formatBytes(live)} of live heap is open; memwatch compare measures it`),
@@ -173,6 +174,19 @@ function ruleOutCauses (signals, limits, causes) {
 }
 
 /**
+ * Size for objects that V8 allocates in the old space. Most of a small live heap may be such
+ * objects, and a semi-space that does not hold them copies them as well.
+ * @param {number} liveBytes
+ * @param {{ semiSpaceMaxBytes: number, semiSpaceLargestBytes: number, holdsLiveRatio: number }}
+ *   limits
+ * @returns {number | undefined} the first size that is not small and holds them; undefined if none
+ *   does
+ */
+const holdingSize = (liveBytes, limits) =>
+  [...SEMI_SPACE_CHOICES, limits.semiSpaceLargestBytes].find(bytes =>
+    bytes >= limits.semiSpaceMaxBytes && bytes >= limits.holdsLiveRatio * liveBytes)
+
+/**
  * True if the container has room for a larger new space. Processes that share the container have
  * the same problem, and get the same advice.
  * @param {number} extraBytes
@@ -185,4 +199,4 @@ function hasRoom (extraBytes, rssBytes, shareBytes, { spareShareRatio }) {
   return extraBytes < spareShareRatio * ((shareBytes ?? Infinity) - (rssBytes ?? 0))
 }
 
-module.exports = { ruleOut, weighCauses, ruleOutCauses, hasRoom }
+module.exports = { ruleOut, weighCauses, ruleOutCauses, hasRoom, holdingSize }

@@ -2,7 +2,9 @@
 
 const { defineDiagnosis } = require('./define-diagnosis')
 const { prediction, wallAndCpu } = require('./evidence')
-const { ruleOut, weighCauses, ruleOutCauses, hasRoom } = require('./semi-space-starvation-causes')
+const {
+  ruleOut, weighCauses, ruleOutCauses, hasRoom, holdingSize
+} = require('./semi-space-starvation-causes')
 const { showEvidence } = require('./semi-space-starvation-evidence')
 const { formatBytes, formatNumber, formatRatio } = require('../text/format')
 const { comfortableOldBytes, fittingOldBytes } = require('../v8/fitting-sizes')
@@ -183,9 +185,9 @@ module.exports = defineDiagnosis({
     } = finding
     const isLarge = now.semiSpaceBytes >= limits.semiSpaceMaxBytes
     const isTrial = outlive || isLarge // the model of the effect is fitted to small semi-spaces
-    // Only scavenges predict the effect of a size. Without them, the first that is not small is
-    // large enough.
-    const sizes = pretenures ? [limits.semiSpaceMaxBytes] : SEMI_SPACE_CHOICES
+    // Only scavenges predict the effect of a size.
+    const held = holdingSize(now.liveBytes ?? 0, limits) ?? limits.semiSpaceLargestBytes
+    const sizes = pretenures ? [held] : SEMI_SPACE_CHOICES
     const [first, ...larger] = (isLarge ? [limits.semiSpaceLargestBytes] : sizes)
       .filter(bytes => bytes > now.semiSpaceBytes)
       .map(bytes => predictYoungGeneration(now, bytes))

@@ -876,15 +876,18 @@ describe('semi-space-starvation', () => {
       })
     })
   it.each([
-    ['a live heap that a semi-space of 16 MiB holds', {}, 'suspected'],
-    ['a larger live heap', { liveMib: 22 }, 'unknown'],
-    ['no room in the container', { rssMib: 500 }, 'unknown'],
-    ['cheap major GCs', { majorSeconds: 0.02 }, 'ok'],
+    ['a live heap that a semi-space of 16 MiB holds', {}, 'suspected', 16],
+    ['a live heap that one of 32 MiB holds', { liveMib: 18 }, 'suspected', 32],
+    ['a live heap that one of 64 MiB holds', { liveMib: 22 }, 'suspected', 64],
+    ['a larger live heap', { liveMib: 44 }, 'unknown', 0],
+    ['no room in the container', { rssMib: 500 }, 'unknown', 0],
+    ['no room for the size that holds its live heap', { liveMib: 22, rssMib: 400 }, 'unknown', 0],
+    ['cheap major GCs', { majorSeconds: 0.02 }, 'ok', 0],
     ['Buffers that wait for a GC', {
       values: { externalBytes: 60 * MIB, externalPeakBytes: 120 * MIB }
-    }, 'ok']
-  ])('of an app whose major GCs free little that was promoted, with %s (%j), is %s',
-    (_, changes, state) => {
+    }, 'ok', 0]
+  ])('of an app whose major GCs free little that was promoted, with %s (%j), is %s: %d MiB',
+    (_, changes, state, mib) => {
       const { verdict } = watch({
         seconds: 90,
         at: () => ({
@@ -903,7 +906,7 @@ describe('semi-space-starvation', () => {
         [change.flag, signal, Math.round(from), to]
       )).toEqual(
         state === 'suspected'
-          ? [['--max-semi-space-size=16', 'ordinaryMajorsPerSecond', 12, 0]]
+          ? [[`--max-semi-space-size=${mib}`, 'ordinaryMajorsPerSecond', 12, 0]]
           : []
       )
     })
