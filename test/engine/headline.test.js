@@ -318,8 +318,8 @@ describe('the headline', () => {
 
 it.each([
   [0.2, [verdict('a', 'ok')], 'Healthy: 1 check ruled out.'],
-  [0.4, [verdict('a', 'ok')], 'Healthy: 1 check ruled out. The CPU quota throttled the process ' +
-    'in 40 % of its periods: a higher CPU limit makes it faster.'],
+  [0.3, [verdict('a', 'ok')], 'Slowed down: the CPU quota throttled the process in 30 % of its ' +
+    'periods. Raise its CPU limit. Nothing else found: 1 check ruled out.'],
   [0.4, [verdict('a', 'confirmed', { severity: 'info' })], 'Confirmed, not urgent: a: a is ' +
     'confirmed The CPU quota throttled the process in 40 % of its periods: a higher CPU limit ' +
     'makes it faster.'],
@@ -330,11 +330,9 @@ it.each([
   [0.4, [verdict('a', 'suspected')], 'Suspected: a: a is suspected'],
   [0.9, [verdict('a', 'suspected')], 'Suspected: a: a is suspected The CPU quota throttled the ' +
     'process in 90 % of its periods: a higher CPU limit makes it faster.'],
-  [0.9, [verdict('a', 'ok')], 'Slowed down: the CPU quota throttled the process in 90 % of its ' +
-    'periods. Raise its CPU limit. Nothing else found: 1 check ruled out.'],
   [1, [verdict('a', 'ok')], 'Slowed down: the CPU quota throttled the process in 100 % of its ' +
     'periods. Raise its CPU limit of 0.3 cores. Nothing else found: 1 check ruled out.'],
-  [0.9, [verdict('a', 'unknown')], 'Slowed down: the CPU quota throttled the process in 90 % of ' +
+  [0.3, [verdict('a', 'unknown')], 'Slowed down: the CPU quota throttled the process in 30 % of ' +
     'its periods. Raise its CPU limit. Undecided: a: a is unknown. Run it longer, under load.']
 ])('names the quota where it matters (%f of its periods, %j)', (
   share, verdicts, text
