@@ -68,9 +68,10 @@ module.exports = defineDiagnosis({
     expectedWaitSeconds: 0.01,
     suspectedExpectedWaitSeconds: 0.005,
     // The verdict is a guess if the loop is never idle and the mean event takes less CPU time: an
-    // event of L seconds makes the others wait L/2 on average. An app at a quarter of a core had
-    // events of 0.007 s and delays of 1.5 s, a login service events of 0.03 s.
-    longEventSeconds: 0.02,
+    // event of L seconds makes the others wait L/2 on average, which would be no suspicion. An app
+    // with a quarter of a core had events of 0.006 s and delays of 1.9 s. A service that hashes
+    // passwords for 0.25 s in one of ten requests, with a tenth of a core, had events of 0.015 s.
+    longEventSeconds: 0.01,
     // Least number of blocks of half a second and more: so many are no accident. A program that
     // loads or compiles has such blocks close together. Blocks that are spread over a minute recur.
     longBlocks: 3,

@@ -2921,15 +2921,15 @@ describe('a thread that waits for a CPU', () => {
     ['that is never idle', 0.5, 1, 0, 'confirmed',
       'and the event loop is never idle: it is late by up to 1500 ms. The CPU limit is too low, ' +
         'synchronous calls are long, or both. GC is 3 % of the time.', 'Raise the CPU limit'],
-    ['that is never idle, with long events', 0.5, 1, 0.025, 'confirmed',
-      'and the event loop is never idle: it is late by up to 1500 ms. The CPU limit is too low, ' +
-        'synchronous calls are long, or both. An event takes 24 ms of CPU time on average. GC ' +
-        'is 3 % of the time.', 'Raise the CPU limit'],
-    ['that is never idle, with short events', 0.5, 1, 0.015, 'suspected',
+    ['that is never idle, with long events', 0.5, 1, 0.015, 'confirmed',
       'and the event loop is never idle: it is late by up to 1500 ms. The CPU limit is too low, ' +
         'synchronous calls are long, or both. An event takes 15 ms of CPU time on average. GC ' +
         'is 3 % of the time.', 'Raise the CPU limit'],
-    ['that is idle at times', 0.5, 0.9, 0.015, 'confirmed', 'which may lengthen the delays.',
+    ['that is never idle, with short events', 0.5, 1, 0.005, 'suspected',
+      'and the event loop is never idle: it is late by up to 1500 ms. The CPU limit is too low, ' +
+        'synchronous calls are long, or both. An event takes 4.8 ms of CPU time on average. GC ' +
+        'is 3 % of the time.', 'Raise the CPU limit'],
+    ['that is idle at times', 0.5, 0.9, 0.005, 'confirmed', 'which may lengthen the delays.',
       'Find the function, and move it off the event loop'],
     ['without a quota', 1, 1, 0, 'confirmed', null,
       'Find the function, and move it off the event loop']
