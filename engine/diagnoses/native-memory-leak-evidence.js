@@ -137,6 +137,13 @@ function findPlace (signals, { placeShareRatio, countedShareRatio }, rise, growt
 }
 
 /**
+ * @param {Place} place
+ * @returns {string} subject of a sentence about the growth
+ */
+const subjectOf = place =>
+  place === 'silentWorkers' ? 'Memory of worker threads' : 'Memory outside the JS heap'
+
+/**
  * Major GCs that would have freed garbage at this place: the GCs of a worker free its Buffers.
  * @param {Place} place
  * @param {Signals} signals
@@ -219,5 +226,5 @@ const showPlace = (place, signals, limits, growth) => [
 ]
 
 module.exports = {
-  PLACES, churns, findMajors, findPlace, freedBytes, namePlace, ruleOutFreed, showPlace
+  PLACES, churns, findMajors, findPlace, freedBytes, namePlace, ruleOutFreed, showPlace, subjectOf
 }

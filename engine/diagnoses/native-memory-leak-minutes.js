@@ -6,7 +6,7 @@ const { MAY_FILL, extendLine, findCertainBytes, reaches, sayEnded } = require('.
 const { nameMemoryLimit, severityByTime } = require('./severity')
 const { ruleOutKnownRise, sayStanding, timeLeft } = require('./lasting-growth')
 const {
-  churns, findMajors, findPlace, freedBytes, namePlace, ruleOutFreed, showPlace
+  churns, findMajors, findPlace, freedBytes, namePlace, ruleOutFreed, showPlace, subjectOf
 } = require('./native-memory-leak-evidence')
 const {
   formatBytes, formatNumber, formatRatio, formatSeconds, formatValue
@@ -262,9 +262,10 @@ const ruleOutKnown = (signals, limits, { rise, seconds }) =>
  * @returns {Judgement}
  */
 function judgeLine (signals, limits, line) {
-  const { rise, growth, seconds, steady, runway } = line
+  const { rise, growth, seconds, steady } = line
   const mayBeFreed = isFreedInDoubt(signals, limits, rise)
   const place = findPlace(signals, limits, rise, growth)
+  const { runway, limitName, end } = roomOf(place, signals, line.runway)
   const whole = extendLine(line, signals.outsideHeapLineSeconds)
   const neededBytes = mayBeFreed
     ? limits.churningRunwayShareRatio * (rise + runway)
@@ -275,9 +276,10 @@ function judgeLine (signals, limits, line) {
   const isCertain = isEnough && !pauses && isCollected
   const { secondsLeft, inTime } = timeLeft(pauses ? Infinity : runway / growth, seconds, limits)
   const goes = inTime
-    ? `${reaches(isCertain)} ${nameMemoryLimit(signals)} ${inTime}`
+    ? `${reaches(isCertain)} ${limitName} ${inTime}`
     : 'is not returned'
   const rate = formatValue(growth, 'bytesPerSecond')
+  const subject = subjectOf(place)
   return {
     state: isCertain ? 'confirmed' : 'suspected',
     agrees: isEnough,
@@ -287,11 +289,10 @@ function judgeLine (signals, limits, line) {
     // An app with a quiet heap has no major GC for minutes. The absence of major GCs does not
     // refute earlier evidence.
     keeps: isEnough,
-    standing: sayStanding('Memory outside the JS heap', rise, seconds),
+    standing: sayStanding(subject, rise, seconds),
     summary: (pauses
-      ? `Memory outside the JS heap grew by ${rate}, but hardly in the last 20 s, and was ` +
-        'not returned: '
-      : `Memory outside the JS heap grows by ${rate} and ${goes}: `) +
+      ? `${subject} grew by ${rate}, but hardly in the last 20 s, and was not returned: `
+      : `${subject} grows by ${rate} and ${goes}: `) +
       `${sayPlace(place, signals, limits, rise)}${isCertain ? '' : `; ${MAY_FILL}`}.`,
     finding: { place, hasAddons: signals.addonsSeen !== 0, growthBytesPerSecond: growth },
     evidence: listEvidence(
@@ -299,12 +300,32 @@ function judgeLine (signals, limits, line) {
       ...showPlace(place, signals, limits, growth),
       showFreed(signals, limits, rise, mayBeFreed)
     ),
-    impact: `There is room for ${formatBytes(runway)} below ` +
-      nameMemoryLimit(signals) + (inTime
-      ? `: at this rate it is full ${inTime}, and the kernel kills the process without a message ` +
-        "in the app's log."
-      : '.')
+    impact: `There is room for ${formatBytes(runway)} below ${limitName}` +
+      `${inTime && `: at this rate it is full ${inTime}, and ${end}`}.`
   }
+}
+
+/**
+ * Room for the growth. Heaps of workers have limits of their own.
+ * @param {Place} place
+ * @param {Signals} signals
+ * @param {number} runway bytes left of the memory limit
+ * @returns {{ runway: number, limitName: string, end: string }} end: what happens without room
+ */
+function roomOf (place, signals, runway) {
+  const heaps = signals.silentWorkerRunwayBytes ?? Infinity
+  return place === 'silentWorkers' && heaps < runway
+    ? {
+        runway: heaps,
+        limitName: 'their heap size limit',
+        end: 'V8 ends a worker with ERR_WORKER_OUT_OF_MEMORY. Its resourceLimits may set another ' +
+          'limit'
+      }
+    : {
+        runway,
+        limitName: nameMemoryLimit(signals),
+        end: "the kernel kills the process without a message in the app's log"
+      }
 }
 
 /**

@@ -9,7 +9,7 @@ const { judgeHours, pickStronger } = require('./judge-hours')
 const { LASTING_LIMITS } = require('./lasting-growth')
 const { judgeMinutes } = require('./native-memory-leak-minutes')
 const {
-  PLACES, churns, findMajors, findPlace, namePlace, ruleOutFreed, showPlace
+  PLACES, churns, findMajors, findPlace, namePlace, ruleOutFreed, showPlace, subjectOf
 } = require('./native-memory-leak-evidence')
 
 module.exports = defineDiagnosis({
@@ -35,6 +35,7 @@ module.exports = defineDiagnosis({
     'workersExternalTrend',
     'workersMajorsSeen',
     'silentWorkerHeapGrowthBytesPerSecond',
+    'silentWorkerRunwayBytes',
     'addonMallocGrowthBytesPerSecond',
     'addonsSeen',
     'bufferChurnBytes',
@@ -158,7 +159,7 @@ function judgeLong (signals, limits) {
     const place = findPlace(signals, limits, rise, growthBytesPerSecond)
     const majors = findMajors(place, signals, limits)
     return {
-      name: 'Memory outside the JS heap',
+      name: subjectOf(place),
       limitName: nameMemoryLimit(signals),
       fills: 'what fills',
       threat: 'at this rate they are gone',

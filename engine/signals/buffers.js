@@ -99,6 +99,19 @@ module.exports = {
       'whether or not V8 counts it as external.',
     compute: betweenLooks('webassemblyBytes')
   }),
+  silentWorkerRunwayBytes: /** @type {Signal} */ ({
+    unit: 'bytes',
+    expected: 'on Linux, from /proc',
+    onMainThread: true,
+    help: 'Room for the V8 heaps of workers that send no frames, if each has the heap size limit ' +
+      'of the main thread and all grow alike.',
+    compute: ({ values, workers, scan }) => {
+      const { workerThreads, heapSizeLimitBytes } = values
+      if (workerThreads === undefined || heapSizeLimitBytes === undefined || !scan) return null
+      const silent = workerThreads - workers.count
+      return silent > 0 ? Math.max(0, silent * heapSizeLimitBytes - scan.silentHeapBytes) : null
+    }
+  }),
   silentWorkerHeapGrowthBytesPerSecond: /** @type {Signal} */ ({
     unit: 'bytesPerSecond',
     expected: 'on Linux, from /proc',

@@ -2442,6 +2442,29 @@ describe('resource-leak', () => {
 })
 
 describe('native-memory-leak', () => {
+  it.each([
+    [1, 'their heap size limit in about 99 s', 'V8 ends a worker'],
+    [4, 'the container limit in about', 'the kernel kills the process']
+  ])('of heaps of %d silent workers: reaches %s', (workerThreads, reached, end) => {
+    const { verdict } = watch({
+      seconds: 90,
+      at: t => ({
+        heapLimitMib: 272,
+        nativeMib: 12 + 1.5 * t,
+        rssMib: 80 + 1.5 * t,
+        majors: 0.1,
+        values: {
+          workerThreads,
+          v8MappedBytes: (60 + 1.5 * t) * MIB,
+          residentBytes: { malloc_heap: 8 * MIB, other: (20 + 1.5 * t) * MIB }
+        }
+      })
+    })
+    const { summary, impact } = verdict('native-memory-leak')
+    expect(summary).toMatch(/^Memory of worker threads grows by 90 MiB\/min and /)
+    expect(summary).toContain(reached)
+    expect(impact).toContain(end)
+  })
   it('is found in memory that grows by copying, although each major GC sees two copies', () => {
     const copies = [0, 90, 0, 100, 5, 60, 0, 110]
     const { verdict } = watch({
