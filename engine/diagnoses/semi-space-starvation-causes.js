@@ -109,9 +109,8 @@ function weighCauses (signals, limits) {
   const areUnexplained = !isPromotion && areFrequent && majors >= limits.ordinaryMajorsPerSecond
   // V8 pretenures: it allocates in the old space what often survived, or is larger than the new
   // space. Neither promotion nor Buffers fill the old space between two of these major GCs.
-  const pretenures = areUnexplained && !scavengesTooOften &&
+  const mayPretenure = areUnexplained && !scavengesTooOften && !isOfLarge &&
     signals.ordinaryMajorCpuRatio >= limits.ordinaryMajorRatio &&
-    signals.gcWindowSeconds >= limits.gcWindowSeconds &&
     (signals.externalWaitingBytes ?? Infinity) < limits.promotedPerMajorBytes
   // The live heap may consist of objects that are in use for a short time only. A larger new space
   // would copy those as well.
@@ -120,7 +119,8 @@ function weighCauses (signals, limits) {
   return {
     isLarge: isOfLarge,
     isPromotion,
-    pretenures: pretenures && !isOfLarge,
+    mayPretenure,
+    pretenures: mayPretenure && signals.gcWindowSeconds >= limits.gcWindowSeconds,
     outlive: outlive || (isOfLarge && !canGrow),
     canGrow,
     isKept,
@@ -157,6 +157,11 @@ function ruleOutCauses (signals, limits, causes) {
             `${formatBytes(live)} of live heap is open; memwatch compare measures it`),
       { openUntil: 'cause', seconds: limits.pretenuringSeconds }
     )
+  }
+  if (causes.mayPretenure) {
+    return unknown(`${majors} major GCs a second free little that was promoted: too short to judge`, {
+      waitSeconds: limits.gcWindowSeconds - signals.gcWindowSeconds
+    })
   }
   if (!isPromotion && !scavengesTooOften) {
     return ok(`scavenges promote at most ${formatBytes(signals.promotedPerMajorBytes ?? 0)} ` +

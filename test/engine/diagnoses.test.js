@@ -910,6 +910,22 @@ describe('semi-space-starvation', () => {
           : []
       )
     })
+  it('of such an app is undecided until its GCs were observed for long enough', () => {
+    const { verdict } = watch({
+      seconds: 14,
+      at: () => ({
+        scavenges: 36,
+        scavengeSeconds: 0.02,
+        majors: 12,
+        majorSeconds: 0.05,
+        liveMib: 10,
+        values: { externalBytes: 60 * MIB, externalPeakBytes: 60 * MIB }
+      })
+    })
+    expect(verdict('semi-space-starvation')).toMatchObject({
+      state: 'unknown', summary: expect.stringMatching(/was promoted: too short to judge$/)
+    })
+  })
   it.each([[0.025, 'suspected'], [0.015, 'ok']])(
     'that was suspected is, with %d of the time in major GCs, %s', (majorSeconds, state) => {
       const { verdict } = watch({
