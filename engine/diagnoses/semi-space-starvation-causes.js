@@ -159,9 +159,11 @@ function ruleOutCauses (signals, limits, causes) {
     )
   }
   if (causes.mayPretenure) {
-    return unknown(`${majors} major GCs a second free little that was promoted: too short to judge`, {
-      waitSeconds: limits.gcWindowSeconds - signals.gcWindowSeconds
-    })
+    const waitSeconds = limits.gcWindowSeconds - signals.gcWindowSeconds
+    return unknown(
+      `${majors} major GCs a second free little that was promoted: too short to judge`,
+      { waitSeconds }
+    )
   }
   if (!isPromotion && !scavengesTooOften) {
     return ok(`scavenges promote at most ${formatBytes(signals.promotedPerMajorBytes ?? 0)} ` +
