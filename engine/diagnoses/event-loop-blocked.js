@@ -253,8 +253,8 @@ const sayQuota = (signals, limits) =>
 const SPREAD_LOAD = {
   title: 'Spread the load over more processes',
   change: {
-    code: 'If the suspects contain no long call, one thread is too little for this load: run more ' +
-      'replicas of the container, or several processes with the cluster module.'
+    code: 'If the suspects contain no long call, one thread is too little for this load: run ' +
+      'more replicas of the container, or several processes with the cluster module.'
   },
   predicted: [],
   risk: 'Each process needs memory of its own.'

@@ -442,9 +442,10 @@ class AutomaticCaptures {
  * @param {Target} target
  * @param {number} seconds
  */
-const isOld = (target, seconds) =>
-  (target.frame?.uptimeSeconds ?? 0) - (findCase(target).captured.get('heap_profile') ?? Infinity) >=
-    seconds
+const isOld = (target, seconds) => {
+  const atSeconds = findCase(target).captured.get('heap_profile') ?? Infinity
+  return (target.frame?.uptimeSeconds ?? 0) - atSeconds >= seconds
+}
 
 /**
  * True if the capture of a rule may replace another one of its kind. A capture with isNeeded may be
