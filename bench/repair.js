@@ -6,10 +6,13 @@
  * @param {import('../engine/diagnoses/define-diagnosis').Change} change of the fix
  * @returns {{ args: string[], env: Record<string, string> }}
  */
-function repairOf (app, { flag, env = {}, kubernetes = '' }) {
+function repairOf (app, { flag, env = {}, memoryLimitBytes, kubernetes = '' }) {
   if (app.fixedBy === 'code') return { args: ['--fixed'], env: {} }
   if (app.fixedBy === 'none') return { args: [], env: {} }
-  const [, megabytes] = /memory: "?(\d+)Mi/.exec(kubernetes) ?? []
+  // The API adds the manifest to the number.
+  const megabytes = memoryLimitBytes === undefined
+    ? /memory: "?(\d+)Mi/.exec(kubernetes)?.[1]
+    : memoryLimitBytes / 2 ** 20
   return {
     args: [
       ...(megabytes ? ['--memory', `${megabytes}Mi`] : []),
