@@ -312,7 +312,7 @@ const apps = [
     title: 'Sockets that are never ended',
     diagnosis: 'resource-leak',
     fixedBy: 'code',
-    seconds: 65,
+    seconds: 80,
     about: 'An API that opens a connection to its backend for each tenth request and never ' +
       'closes it.'
   }),
