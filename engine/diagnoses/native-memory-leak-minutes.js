@@ -317,7 +317,7 @@ function roomOf (place, signals, runway) {
   return place === 'silentWorkers' && heaps < runway
     ? {
         runway: heaps,
-        limitName: 'their heap size limit',
+        limitName: "the workers' heap size limit",
         end: 'V8 ends a worker with ERR_WORKER_OUT_OF_MEMORY. Its resourceLimits may set another ' +
           'limit'
       }

@@ -2459,7 +2459,7 @@ describe('resource-leak', () => {
 
 describe('native-memory-leak', () => {
   it.each([
-    [1, 'their heap size limit in about 99 s', 'V8 ends a worker'],
+    [1, "the workers' heap size limit in about 99 s", 'V8 ends a worker'],
     [4, 'the container limit in about', 'the kernel kills the process']
   ])('of heaps of %d silent workers: reaches %s', (workerThreads, reached, end) => {
     const { verdict } = watch({
