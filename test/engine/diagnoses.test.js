@@ -875,6 +875,15 @@ describe('semi-space-starvation', () => {
         state, isHeld: false, summary: expect.stringMatching(summary)
       })
     })
+  /** V8 allocates in the old space: major GCs free little that was promoted. */
+  const pretenuring = {
+    scavenges: 36,
+    scavengeSeconds: 0.02,
+    majors: 12,
+    majorSeconds: 0.05,
+    liveMib: 10,
+    values: { externalBytes: 60 * MIB, externalPeakBytes: 60 * MIB }
+  }
   it.each([
     ['a live heap that a semi-space of 16 MiB holds', {}, 'suspected', 16],
     ['a live heap that one of 32 MiB holds', { liveMib: 18 }, 'suspected', 32],
@@ -890,15 +899,7 @@ describe('semi-space-starvation', () => {
     (_, changes, state, mib) => {
       const { verdict } = watch({
         seconds: 90,
-        at: () => ({
-          scavenges: 36,
-          scavengeSeconds: 0.02,
-          majors: 12,
-          majorSeconds: 0.05,
-          liveMib: 10,
-          values: { externalBytes: 60 * MIB, externalPeakBytes: 60 * MIB },
-          ...changes
-        })
+        at: () => ({ ...pretenuring, ...changes })
       })
       const found = verdict('semi-space-starvation')
       expect(found.state).toBe(state)
@@ -911,17 +912,7 @@ describe('semi-space-starvation', () => {
       )
     })
   it('of such an app is undecided until its GCs were observed for long enough', () => {
-    const { verdict } = watch({
-      seconds: 14,
-      at: () => ({
-        scavenges: 36,
-        scavengeSeconds: 0.02,
-        majors: 12,
-        majorSeconds: 0.05,
-        liveMib: 10,
-        values: { externalBytes: 60 * MIB, externalPeakBytes: 60 * MIB }
-      })
-    })
+    const { verdict } = watch({ seconds: 14, at: () => pretenuring })
     expect(verdict('semi-space-starvation')).toMatchObject({
       state: 'unknown', summary: expect.stringMatching(/was promoted: too short to judge$/)
     })
