@@ -39,7 +39,7 @@ const captureRules = () =>
       '(`isPartial`). `after-death` captures the next process at half the age of the dead one, if ' +
       'the dead process lived for twenty minutes or less. A rule whose name ends in `-again` ' +
       'replaces suspects of a heap profile that is at least five minutes older. Its profile takes ' +
-      '120 s, because objects of a full cache or queue leave it within that time.',
+      'up to 120 s, and less if the app allocates much.',
     'While the exporter is overloaded, it requests no captures. A capture for a diagnosis follows ' +
       'later if the diagnosis remains. If it fails or is not answered, it is requested once more, ' +
       'a minute later.',
