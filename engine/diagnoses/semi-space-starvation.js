@@ -185,7 +185,7 @@ module.exports = defineDiagnosis({
     } = finding
     const isLarge = now.semiSpaceBytes >= limits.semiSpaceMaxBytes
     const isTrial = outlive || isLarge // the model of the effect is fitted to small semi-spaces
-    // Only scavenges predict the effect of a size.
+    // Only scavenges predict the effect of a size. Without them, the size holds the live heap.
     const held = holdingSize(now.liveBytes ?? 0, limits) ?? limits.semiSpaceLargestBytes
     const sizes = pretenures ? [held] : SEMI_SPACE_CHOICES
     const [first, ...larger] = (isLarge ? [limits.semiSpaceLargestBytes] : sizes)

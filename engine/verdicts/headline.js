@@ -68,7 +68,7 @@ function headlineOf (target, verdicts = findCase(target).verdicts) {
   const headline = summarize(verdicts, workersOf(target))
   const window = target.window()
   const ratio = (window && throttledRatio(window)) ?? 0
-  const least = headline.severity === 'critical' ? LEAST_RATIO_OF_CRITICAL : LEAST_RATIO
+  const least = headline.severity === 'critical' ? THROTTLED_RATIO_OF_CRITICAL : THROTTLED_RATIO
   // event-loop-blocked names the quota itself.
   if (ratio < least || headline.diagnosis === 'event-loop-blocked') return headline
   const throttled = `CPU quota throttled the process in ${formatRatio(ratio)} of its periods`
@@ -93,9 +93,9 @@ function headlineOf (target, verdicts = findCase(target).verdicts) {
  * throttled in 40 to 46 % of its periods: the 95th percentile of its response time was between 0.04
  * and 0.67 s, and 0.01 s with two cores.
  */
-const LEAST_RATIO = 0.25
+const THROTTLED_RATIO = 0.25
 /** Share from which on a headline with a critical finding names it. */
-const LEAST_RATIO_OF_CRITICAL = 0.9
+const THROTTLED_RATIO_OF_CRITICAL = 0.9
 
 /**
  * @param {readonly MaybeAttached[]} verdicts verdicts; if they come from attachedVerdicts, the

@@ -210,10 +210,6 @@ class AutomaticCaptures {
       const hasProfile =
         findCase(target).suspects.get(when.diagnosis)?.kind === 'heap_profile'
       if (rule.names === 'inner' && !hasProfile) continue
-      if (rule.afterSeconds !== undefined && !(hasProfile && isOld(target, rule.afterSeconds))) {
-        this.#open.get(target)?.delete(rule)
-        continue
-      }
       // A heap profile may name a line of the app, which is better than a handler.
       if (rule.names === 'handlers' && !findCase(target).captured.has('heap_profile')) continue
       if (this.#wish(rule, target, found, attempt)) this.#open.get(target)?.delete(rule)
@@ -435,16 +431,6 @@ class AutomaticCaptures {
     if (!('diagnosis' in rule.when) || attempt > MOST_ATTEMPTS) return
     this.#open.get(target)?.set(rule, { attempt, fromMs: this.#now() + afterMs })
   }
-}
-
-/**
- * True if the last heap profile of a target was taken some time ago.
- * @param {Target} target
- * @param {number} seconds
- */
-const isOld = (target, seconds) => {
-  const atSeconds = findCase(target).captured.get('heap_profile') ?? Infinity
-  return (target.frame?.uptimeSeconds ?? 0) - atSeconds >= seconds
 }
 
 /**

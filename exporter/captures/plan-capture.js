@@ -53,13 +53,6 @@ const FINE = Object.freeze({
  * Samples that are closer together than this need less time, down to half of it.
  */
 const OUTSIDE_SECONDS = { service: 120, watched: 15 }
-/**
- * Longest duration of a profile that replaces an earlier one. In a shorter one, objects that leave
- * a full cache, ring or queue after a minute look like objects that stay. With dense samples the
- * agent ends it earlier: one of an app under `memwatch run` took 40 s, and a ring that turned over
- * in 40 s still came first.
- */
-const AGAIN_SECONDS = 120
 const OUTSIDE_INTERVAL_BYTES = 16_384
 const LEAST_OUTSIDE_SHARE = 0.5
 /**
@@ -259,8 +252,7 @@ function mayProfile (target, found) {
  * @param {Found} [found] verdict that caused the capture
  * @returns {Plan | undefined} undefined if the capture must wait
  */
-function planCapture (rule, target, found) {
-  const { what: kind, seconds, when, isNeeded, names, afterSeconds } = rule
+function planCapture ({ what: kind, seconds, when, isNeeded, names }, target, found) {
   if (found && (isElsewhere(found) || isOver(found))) return undefined
   const showsCalls = kind === 'cpu_profile' && names === undefined
   if (showsCalls && found && isOwned(found)) return undefined
@@ -285,8 +277,7 @@ function planCapture (rule, target, found) {
     : planInHeap(mode, target, found)
   const left = found?.secondsLeft ?? Infinity
   const most = Math.min(seconds ?? Infinity, Math.max(LEAST_SECONDS, RUNWAY_SHARE * left))
-  const wanted = afterSeconds === undefined ? plan.seconds : AGAIN_SECONDS
-  return { kind, ...plan, seconds: Math.ceil(Math.min(wanted, most)) }
+  return { kind, ...plan, seconds: Math.ceil(Math.min(plan.seconds, most)) }
 }
 
 /**

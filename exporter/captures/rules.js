@@ -16,9 +16,6 @@ const { originOf } = require('@memwatch/engine/text/code-owner')
  *   samples. Default: from plan-capture.js and the kind
  * @property {(known: Sites) => boolean} [isNeeded] false omits the capture; called with the
  *   suspects that the diagnosis has when the capture would begin
- * @property {number} [afterSeconds] for a heap profile that replaces the suspects of an earlier
- *   one: least time between the two. If it is shorter, or another kind of capture named the
- *   suspects, the capture is omitted
  * @property {'inner' | 'handlers' | 'opens'} [names] for a CPU profile: functions inside the first
  *   suspect, handlers of data that Node.js reads, or calls that open files; by default what its
  *   diagnosis asks for, such as calls of native code
@@ -151,12 +148,6 @@ const defaultRules = Object.freeze([
     isNeeded: isOfPackage,
     names: /** @type {const} */ ('inner'),
     isLast: true
-  })),
-  ...['js-heap-leak', 'native-memory-leak'].map(diagnosis => Object.freeze({
-    ...row(diagnosis, 'confirmed', 'heap_profile',
-      'lines of the leak, once caches of the first minutes are full'),
-    name: `${diagnosis}-again`,
-    afterSeconds: 300
   })),
   row('heap-limit-thrash', 'suspected', 'heap_profile', 'lines that allocate the live objects'),
   row('container-limit-mismatch', 'confirmed', 'report', 'limits and flags of the process'),

@@ -2009,32 +2009,6 @@ describe('automatic captures', () => {
     await next()
     expect(asked.map(([, kind, , names = kind]) => names)).toEqual(expected)
   })
-  it.each([
-    ['after five minutes', 500, 'heap_profile', [120]],
-    ['soon after it', 100, 'heap_profile', []],
-    ['after a CPU profile named the suspects', 500, 'cpu_profile', []]
-  ])('of a leak that is confirmed %s is made again, for %j s', async (_, seconds, kind, again) => {
-    const asked = []
-    const { automatic } = make((_target, options) => {
-      asked.push(options)
-      return { finished: Promise.resolve({ errorCode: null }) }
-    })
-    const commands = ['capture', 'force_gc']
-    const target = new Target({ hello: hello({ commands }), name: 'a', thread: 'main' })
-    const of = (/** @type {string} */ state) => /** @type {any} */ ({
-      diagnosis: 'js-heap-leak', state, evidence: [{ signal: 'majorsSeen', value: 3, limit: 3 }]
-    })
-    automatic.changed(target, of('suspected'))
-    await new Promise(resolve => setImmediate(resolve))
-    findCase(target).captured.set('heap_profile', 40)
-    findCase(target).suspects.set('js-heap-leak', /** @type {any} */ ({
-      kind, suspects: { sites: [{ file: 'app.js', share: 0.9 }] }
-    }))
-    target.take(frame({ uptimeSeconds: seconds }), 0)
-    automatic.changed(target, of('confirmed'))
-    expect(asked.slice(1).map(({ kind, seconds }) => [kind, seconds]))
-      .toEqual(again.map(seconds => ['heap_profile', seconds]))
-  })
   const DECODER = 'node:string_decoder'
   it.each([
     ['native-memory-leak', 'nothing', [], true],
