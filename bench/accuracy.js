@@ -27,6 +27,7 @@ const { replayFile } = require('../cli/sources/replay-file')
 const { findCase } = require('../engine/verdicts/case')
 const { primaryOf } = require('../engine/verdicts/urgency')
 const { readPredicted } = require('../engine/verdicts/outcome')
+const { QUOTA, verdictsOf } = require('../scripts/baseline')
 const { accuracyPage, isRight } = require('./accuracy-page')
 const { parseOptions } = require('./options')
 const { repairOf } = require('./repair')
@@ -80,14 +81,17 @@ async function resultOf (run) {
   if (!fs.existsSync(summaryOf(run))) {
     fs.writeFileSync(summaryOf(run), JSON.stringify(await live(run, broken?.fix ?? null)))
   }
+  const isSlowPod = given.cpus !== undefined && app.diagnosis !== QUOTA
   /** Last confirmed finding that did not last. @type {string | null} */
   let withdrawn = null
   const { targets } = await replayFile(recordingOf(run), {
     onVerdict: (_target, { diagnosis, state, opportunity }) => {
-      if (state === 'confirmed' && !opportunity) withdrawn = diagnosis
+      if (state === 'confirmed' && !opportunity && (!isSlowPod || diagnosis !== QUOTA)) {
+        withdrawn = diagnosis
+      }
     }
   })
-  const primaryOn = target => primaryOf(findCase(target).verdicts)
+  const primaryOn = target => primaryOf(verdictsOf(target, isSlowPod))
   const ill = targets.find(target => target.thread === 'main' && primaryOn(target)) ??
     targets.find(primaryOn)
   const judged =

@@ -6,7 +6,7 @@
  * @param {import('../engine/diagnoses/define-diagnosis').Change} change of the fix
  * @returns {{ args: string[], env: Record<string, string> }}
  */
-function repairOf (app, { flag, env = {}, memoryLimitBytes, kubernetes = '' }) {
+function repairOf (app, { flag, env = {}, memoryLimitBytes, cpuLimitCores, kubernetes = '' }) {
   if (app.fixedBy === 'code') return { args: ['--fixed'], env: {} }
   if (app.fixedBy === 'none') return { args: [], env: {} }
   // The API adds the manifest to the number.
@@ -16,6 +16,7 @@ function repairOf (app, { flag, env = {}, memoryLimitBytes, kubernetes = '' }) {
   return {
     args: [
       ...(megabytes ? ['--memory', `${megabytes}Mi`] : []),
+      ...(cpuLimitCores ? ['--cpus', String(cpuLimitCores)] : []),
       ...(flag ? flag.split(' ').map(option => `--node-option=${option}`) : [])
     ],
     env: flag ? {} : env

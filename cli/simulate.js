@@ -38,7 +38,8 @@ const command = withReportOptions(new Command('simulate'))
   )
   .option(
     '--cpus <CORES>',
-    'CPU quota of the app without its clients, to try a slow pod, from 0.05 (default: none)'
+    'CPU quota of the app without its clients, to try a slow pod, from 0.05 (default: that of ' +
+      'the app, or none)'
   )
   .option('--fixed', 'run the app without the defect in its code')
   .allowExcessArguments(false)
@@ -107,12 +108,13 @@ async function simulate (name, given) {
   checkNode(given.node)
   const limitBytes = given.memory === undefined ? app.memoryLimitBytes : readLimit(given.memory)
   const groupName = `simulate-${app.id}`
+  const cpus = given.cpus ?? app.cpus?.toString()
   const slowPod =
-    given.cpus === undefined
+    cpus === undefined
       ? undefined
       : slowPodOf({
         memoryBytes: limitBytes,
-        cores: readCores(given.cpus),
+        cores: readCores(cpus),
         onParent: app.limitOnParent,
         name: groupName
       })
@@ -123,10 +125,7 @@ async function simulate (name, given) {
     err.say(
       group.supported
         ? 'memwatch: in a memory cgroup of ' +
-          `${formatBytes(limitBytes)}${given.cpus === undefined
-            ? ''
-            : `, with ${given.cpus} of ` +
-            'a core'}`
+          `${formatBytes(limitBytes)}${cpus === undefined ? '' : `, with ${cpus} cores`}`
         : `memwatch: cannot create a memory cgroup of ${formatBytes(limitBytes)} here ` +
           `(${group.reason}); V8 gets the sizes it would choose in one: ` +
             `${SIZES_OF_THE_CONTAINER.join(' ')}`

@@ -12,6 +12,7 @@ const path = require('node:path')
  *   or none
  * @property {string} script absolute path
  * @property {number} memoryLimitBytes limit of its cgroup
+ * @property {number} [cpus] CPU quota in cores
  * @property {number} [fromNode] first major version with the problem: earlier ones return the
  *   memory by themselves
  * @property {number} [toNode] last major version with the problem: later ones return the memory by
@@ -387,6 +388,16 @@ const apps = [
     suspect: { call: 'a regular expression' },
     seconds: 35,
     about: 'A validator whose regular expression backtracks on some lines.'
+  }),
+  app({
+    id: 'cpu-throttling',
+    title: 'Waves of requests with half a core',
+    diagnosis: 'cpu-throttling',
+    cpus: 0.5,
+    seconds: 45,
+    about:
+      'A product page whose items are requested in waves: each wave uses up the CPU quota of its ' +
+        'period, and the rest of it waits.'
   }),
   app({
     id: 'idle-heap-not-returned',

@@ -21,7 +21,7 @@ const { otherOptions } = require('@memwatch/engine/fixes/node-flag')
  *   reason why the change is impossible from outside
  */
 function fromOutside (
-  { flag, env, code, memoryLimitBytes },
+  { flag, env, code, memoryLimitBytes, cpuLimitCores },
   { command, hello, nodeOptions = '', loads = loaderFinds }
 ) {
   if (code) return { reason: 'it is a change in the code' }
@@ -42,7 +42,7 @@ function fromOutside (
   if (!env) {
     return {
       reason:
-        memoryLimitBytes === undefined
+        memoryLimitBytes === undefined && cpuLimitCores === undefined
           ? 'it is a change of the image'
           : 'it is a change of the container'
     }

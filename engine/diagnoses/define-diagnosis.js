@@ -90,6 +90,7 @@ const SEVERITIES = Object.freeze(['critical', 'warning', 'info'])
  * @property {number} [memoryLimitBytes] memory limit to request, whole MiB
  * @property {number} [memoryRequestBytes] memory request, whole MiB; only together with a memory
  *   limit
+ * @property {number} [cpuLimitCores] CPU limit to request
  * @property {string} [kubernetes] container fields of a pod's spec as YAML: env entries, or
  *   resources. It is added when the API exposes the fix
  * @property {string} [code] change of the code

@@ -13,6 +13,7 @@ const {
   waitsInside
 } = require('./event-loop-blocked-delays')
 const { capital, showEvidence, showRare } = require('./event-loop-blocked-evidence')
+const { findWaiters } = require('./waiters')
 const { captureCommand } = require('../fixes/command')
 const {
   formatMilliseconds: ms, formatNumber, formatRatio, formatSeconds
@@ -139,13 +140,11 @@ module.exports = defineDiagnosis({
     return {
       state: isCertain ? 'confirmed' : 'suspected',
       ...(waiters === 'perhaps' && { severity: 'info' }),
-      summary: sayBlocks(signals, { longest, waits, areRare, lack }) +
-        (lack === 'cpu' ? '' : sayQuota(signals, limits)),
+      summary: sayBlocks(signals, { longest, waits, areRare, lack }),
       finding: {
         does: waits ? 'waits' : 'computes',
         gcPauseRatio: signals.gcPauseRatio ?? 0,
         lack,
-        coresUnderQuota: lack === 'cpu' ? signals.threadCpuRatio : null,
         mayBeMarking: mayBeMarking(signals, limits),
         signal: areRare ? 'longBlocksWaitSeconds' : 'expectedWaitSeconds',
         seconds: mean
@@ -162,11 +161,10 @@ module.exports = defineDiagnosis({
 
   /** @returns {Fix[]} */
   fix (finding, target, limits) {
-    const { does, lack, coresUnderQuota, mayBeMarking, gcPauseRatio, signal, seconds } = finding
+    const { does, lack, mayBeMarking, gcPauseRatio, signal, seconds } = finding
     const waits = does === 'waits'
     const capture = `${captureCommand(target, 'cpu_profile')} takes a profile.`
     return [
-      ...(coresUnderQuota === null ? [] : [raiseQuota(coresUnderQuota)]),
       {
         title: waits
           ? 'Replace the synchronous calls'
@@ -201,9 +199,8 @@ module.exports = defineDiagnosis({
 /**
  * @typedef {{ does: 'waits' | 'computes', lack: ReturnType<typeof findLack>,
  *   mayBeMarking: boolean, gcPauseRatio: number, seconds: number,
- *   signal: 'expectedWaitSeconds' | 'longBlocksWaitSeconds', coresUnderQuota: number | null }}
- *   Finding does: what the synchronous code does; seconds: mean wait; coresUnderQuota: CPU of the
- *   thread if its quota allows no more, else null
+ *   signal: 'expectedWaitSeconds' | 'longBlocksWaitSeconds' }} Finding does: what the synchronous
+ *   code does; seconds: mean wait
  */
 /** @typedef {ReturnType<typeof findWaiters>} Waiters */
 
@@ -239,16 +236,6 @@ function sayBlocks (signals, { longest, waits, areRare, lack }) {
     `for up to ${ms(longest)}${areRare ? sayOften(signals) : ''}; ${gc}`
 }
 
-/**
- * @param {Signals} signals
- * @param {Limits} limits
- * @returns {string} a sentence on a CPU quota that may lengthen the delays; empty without one
- */
-const sayQuota = (signals, limits) =>
-  (signals.cpuThrottledRatio ?? 0) < limits.throttledRatio
-    ? ''
-    : ` ${capital(throttledText(signals))}, which may lengthen the delays.`
-
 /** @type {Fix} */
 const SPREAD_LOAD = {
   title: 'Spread the load over more processes',
@@ -261,20 +248,6 @@ const SPREAD_LOAD = {
 }
 
 /**
- * @param {number} cores
- * @returns {Fix}
- */
-const raiseQuota = cores => ({
-  title: 'Raise the CPU limit',
-  change: {
-    code: `The thread always has work, and its CPU quota gives it ${formatNumber(cores)} of a ` +
-      'core. Raise resources.limits.cpu in Kubernetes, or --cpus of Docker.'
-  },
-  predicted: [],
-  risk: 'If single calls are long, they still block the loop, for a shorter time.'
-})
-
-/**
  * @param {Signals} signals
  * @returns {string} frequency of long blocks, to follow their length
  */
@@ -282,25 +255,4 @@ function sayOften ({ longBlocksSeen: count, longBlocksSpanSeconds: seconds }) {
   return count === 1
     ? ', once'
     : `, ${formatNumber(count ?? 0)} times in ${formatSeconds(seconds ?? 0)}`
-}
-
-/**
- * Work that waits for a blocked loop. clients: a server listens or has accepted connections, or
- * this is unknown. timers: some timers are always pending, and the loop waits for them. perhaps:
- * timers are pending in a loop without pauses or in a worker, which often exists for such work, or
- * outgoing connections are open.
- * @param {Signals} signals
- * @param {Limits} limits
- * @param {boolean} isWorker
- * @returns {'clients' | 'timers' | 'perhaps' | 'nobody'}
- */
-function findWaiters (signals, { batchBusyRatio }, isWorker) {
-  const { serversListening, connectionsAccepted, fewestTimers, fewestConnections } = signals
-  if (serversListening !== 0 || connectionsAccepted !== 0) return 'clients'
-  // Compare the busy time with the time in which the thread did not wait for a CPU. Given more CPU,
-  // a batch program stays as busy, while a loop that waits for timers pauses more.
-  const waited = signals.runQueueWaitRatio ?? 0
-  const ownBusy = (signals.eventLoopUtilizationRatio - waited) / (1 - waited)
-  if (fewestTimers && !isWorker && ownBusy < batchBusyRatio) return 'timers'
-  return fewestTimers || fewestConnections ? 'perhaps' : 'nobody'
 }

@@ -18,6 +18,7 @@ const diagnoses = Object.freeze([
   require('./semi-space-starvation'),
   require('./allocator-fragmentation'),
   require('./event-loop-blocked'),
+  require('./cpu-throttling'),
   require('./oversized-heap'),
   require('./idle-heap-not-returned'),
   require('./pointer-compression-candidate')

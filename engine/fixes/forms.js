@@ -29,9 +29,9 @@ const dockerfileLines = env => [...[installLine(env) ?? []].flat(), ...envLines(
 
 /**
  * Container fields of a pod specification.
- * @param {Pick<Change, 'env' | 'memoryLimitBytes' | 'memoryRequestBytes'>} change
+ * @param {Pick<Change, 'env' | 'memoryLimitBytes' | 'memoryRequestBytes' | 'cpuLimitCores'>} change
  */
-const containerFields = ({ env, memoryLimitBytes, memoryRequestBytes }) => ({
+const containerFields = ({ env, memoryLimitBytes, memoryRequestBytes, cpuLimitCores }) => ({
   // Kubernetes expands $(NAME) in values, so each $ is doubled.
   ...(env && {
     env: Object.entries(env).map(([name, value]) => ({
@@ -39,6 +39,7 @@ const containerFields = ({ env, memoryLimitBytes, memoryRequestBytes }) => ({
       value: value.replaceAll('$', '$$$$')
     }))
   }),
+  ...(cpuLimitCores !== undefined && { resources: { limits: { cpu: String(cpuLimitCores) } } }),
   ...(memoryLimitBytes !== undefined && {
     resources: {
       ...(memoryRequestBytes !== undefined && {
@@ -60,9 +61,12 @@ const quantity = bytes => `${Math.round(bytes / 2 ** 20)}Mi`
  * @param {Change} change
  * @returns {Change} the change with a `kubernetes` form, if it has any container fields
  */
-const withKubernetes = change =>
-  change.env || change.memoryLimitBytes !== undefined
-    ? { ...change, kubernetes: toYaml(containerFields(change)).trimEnd() }
-    : change
+const withKubernetes = change => changesContainer(change)
+  ? { ...change, kubernetes: toYaml(containerFields(change)).trimEnd() }
+  : change
 
-module.exports = { withKubernetes, containerFields, dockerfileLines, installLine }
+/** @param {Change} change */
+const changesContainer = ({ env, memoryLimitBytes, cpuLimitCores }) =>
+  env !== undefined || memoryLimitBytes !== undefined || cpuLimitCores !== undefined
+
+module.exports = { withKubernetes, changesContainer, containerFields, dockerfileLines, installLine }

@@ -2,7 +2,9 @@
 
 const { comment } = require('../text/comment')
 const { toYaml } = require('../text/yaml')
-const { containerFields, dockerfileLines, installLine } = require('./forms')
+const {
+  changesContainer, containerFields, dockerfileLines, installLine
+} = require('./forms')
 const { nodeOptionsText, preloadOptions, repeatable } = require('./node-flag')
 
 /** @typedef {import('../diagnoses/define-diagnosis').Change} Change */
@@ -114,7 +116,7 @@ function patchOf (fix, target, format, where = {}) {
     if (!env) return refuse(change, 'the image')
     return `${[...(change.note ? [comment(change.note)] : []), ...dockerfileLines(env)].join('\n')}\n`
   }
-  if (!env && change.memoryLimitBytes === undefined) return refuse(change, 'the pod')
+  if (!changesContainer(change)) return refuse(change, 'the pod')
   return manifest(fix, target, env, where)
 }
 

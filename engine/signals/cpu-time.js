@@ -71,11 +71,12 @@ const cpuTimeOrAll = window => cpuTime(window) ?? ALL
  * Share of throttled periods. Agents read the quota's counters every ten frames, and frames are
  * late while the kernel throttles the process.
  * @param {Window} window
+ * @param {number} [seconds]
  * @returns {number | null} share of the periods in which the quota was used up
  */
-function throttledRatio (window) {
-  const periods = window.increase('cpuPeriods', THROTTLED_SECONDS)?.increase
-  const throttled = window.increase('cpuThrottledPeriods', THROTTLED_SECONDS)?.increase
+function throttledRatio (window, seconds = THROTTLED_SECONDS) {
+  const periods = window.increase('cpuPeriods', seconds)?.increase
+  const throttled = window.increase('cpuThrottledPeriods', seconds)?.increase
   return periods && throttled !== undefined ? Math.min(1, throttled / periods) : null
 }
 

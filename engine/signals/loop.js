@@ -276,6 +276,23 @@ module.exports = {
       return events && work !== undefined ? work / events : null
     }
   }),
+  cpuQuotaCores: /** @type {Signal} */ ({
+    unit: 'count',
+    help: 'CPU quota of the container, in cores.',
+    compute: window => window.values.cpuQuotaCores ?? null
+  }),
+  settledThrottledRatio: /** @type {Signal} */ ({
+    unit: 'ratio',
+    help: `Share of the CPU quota periods of the last ${THROTTLED_SECONDS} s, without the start ` +
+      'of the process, in which the cgroup was throttled.',
+    compute: window => throttledRatio(window, window.settledSeconds(THROTTLED_SECONDS))
+  }),
+  settledThrottledSeconds: /** @type {Signal} */ ({
+    unit: 'seconds',
+    help: 'Length of the window of the signal settledThrottledRatio.',
+    compute: window =>
+      window.increase('cpuPeriods', window.settledSeconds(THROTTLED_SECONDS))?.overSeconds ?? null
+  }),
   cpuThrottledRatio: /** @type {Signal} */ ({
     unit: 'ratio',
     help: `Share of the CPU quota periods of the last ${THROTTLED_SECONDS} s in which the cgroup ` +

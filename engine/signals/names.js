@@ -59,6 +59,7 @@ const NAMES = Object.freeze({
   ...nameAll('utilization of the event loop', [
     'eventLoopUtilizationRatio', 'lastMinuteUtilizationRatio'
   ]),
+  ...nameAll('throttled periods of the CPU limit', ['cpuThrottledRatio', 'settledThrottledRatio']),
   ...nameAll('CPU time', ['cpuPerEventSeconds', 'lifeCpuSeconds']),
   ...nameAll('loaded addons', ['addonsSeen']),
   ...nameAll('V8 contexts', ['nativeContexts']),

@@ -4,14 +4,12 @@ const { findCase } = require('./case')
 const { byUrgency } = require('./urgency')
 const { BY_USER, SEVERITIES } = require('../diagnoses/define-diagnosis')
 const { holderText, shortText } = require('../text/suspect-text')
-const { throttledRatio } = require('../signals/cpu-time')
-const { formatNumber, formatRatio, formatSeconds } = require('../text/format')
+const { formatSeconds } = require('../text/format')
 
 /**
  * @typedef {import('./evaluate').Verdict} Verdict
  * @typedef {'confirmed' | 'suspected' | 'undecided' | 'limited' | 'ok'} HeadlineState `limited`:
- *   nothing was found, but a check for a critical problem is impossible for this target, or its CPU
- *   quota throttles it
+ *   nothing was found, but a check for a critical problem is impossible for this target
  */
 
 /** From the most to the least urgent. @type {readonly HeadlineState[]} */
@@ -65,37 +63,8 @@ const workersOf = ({ workers: { count, threads } }) => ({
  * @param {readonly MaybeAttached[]} [verdicts] its verdicts, perhaps attached
  */
 function headlineOf (target, verdicts = findCase(target).verdicts) {
-  const headline = summarize(verdicts, workersOf(target))
-  const window = target.window()
-  const ratio = (window && throttledRatio(window)) ?? 0
-  const least = headline.severity === 'critical' ? THROTTLED_RATIO_OF_CRITICAL : THROTTLED_RATIO
-  // event-loop-blocked names the quota itself.
-  if (ratio < least || headline.diagnosis === 'event-loop-blocked') return headline
-  const throttled = `CPU quota throttled the process in ${formatRatio(ratio)} of its periods`
-  if (headline.diagnosis !== null || headline.severity !== null) {
-    const text = `${headline.text} The ${throttled}: a higher CPU limit makes it faster.`
-    return { ...headline, text }
-  }
-  const cores = window?.values.cpuQuotaCores
-  const limit = cores ? `CPU limit of ${formatNumber(cores)} cores` : 'CPU limit'
-  return {
-    ...headline,
-    state: headline.state === 'ok' ? /** @type {const} */ ('limited') : headline.state,
-    text: `Slowed down: the ${throttled}. Raise its ${limit}. ` +
-      headline.text.replace(/^Healthy: /, 'Nothing else found: ')
-  }
+  return summarize(verdicts, workersOf(target))
 }
-
-/**
- * Share of throttled periods from which on a headline names the CPU quota, which slows the app
- * down as well; without a finding it begins with the quota. The alert CPUThrottlingHigh of
- * kubernetes-mixin has the same threshold. An app with half a core and short waves of requests was
- * throttled in 40 to 46 % of its periods: the 95th percentile of its response time was between 0.04
- * and 0.67 s, and 0.01 s with two cores.
- */
-const THROTTLED_RATIO = 0.25
-/** Share from which on a headline with a critical finding names it. */
-const THROTTLED_RATIO_OF_CRITICAL = 0.9
 
 /**
  * @param {readonly MaybeAttached[]} verdicts verdicts; if they come from attachedVerdicts, the

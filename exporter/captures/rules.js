@@ -156,6 +156,7 @@ const defaultRules = Object.freeze([
   row('allocator-fragmentation', 'confirmed', 'report',
     'loaded libraries: malloc and its replacements'),
   row('event-loop-blocked', 'suspected', 'cpu_profile', 'the call that blocks'),
+  row('cpu-throttling', 'confirmed', 'report', 'CPU usage and limits of the process'),
   row('oversized-heap', 'confirmed', 'gc_trace', 'what each GC leaves in each space'),
   row('idle-heap-not-returned', 'confirmed', 'report', 'spaces of the heap: committed and used'),
   row('pointer-compression-candidate', 'confirmed', 'report', 'loaded addons, which need a build each')

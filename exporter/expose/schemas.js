@@ -33,13 +33,14 @@ const change = object(
       ...number, description: 'recommended memory request, in addition to ' +
       'the limit'
     },
+    cpuLimitCores: { ...number, description: 'recommended CPU limit of the container' },
     kubernetes: text,
     code: text,
     note: { ...text, description: 'parts that these forms leave out, with the reason' }
   },
   [
-    'flag', 'env', 'dockerfile', 'memoryLimitBytes', 'memoryRequestBytes', 'kubernetes', 'code',
-    'note'
+    'flag', 'env', 'dockerfile', 'memoryLimitBytes', 'memoryRequestBytes', 'cpuLimitCores',
+    'kubernetes', 'code', 'note'
   ]
 )
 

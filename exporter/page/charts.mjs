@@ -414,8 +414,10 @@ export const charts = [
       threadCpuRatio: levelOf(rate('threadCpuSeconds')),
       cpuTimeRatio: level,
       cpuThrottledRatio: levelOf(throttled),
+      settledThrottledRatio: levelOf(throttled),
       runQueueWaitRatio: levelOf(rate('runQueueWaitSeconds')),
       cpuPerEventSeconds: text,
+      cpuQuotaCores: text,
       memoryPressureRatio: levelOf(rate('memoryPressureSomeSeconds')),
       connectionsKeptRatio: text,
       loadGrowthRatio: text

@@ -106,6 +106,15 @@ const NUMBERS = {
     },
     { text: 'GC pauses', expr: 'sum(rate(memwatch_gc_pause_seconds_sum{$}[2m]))', format: 'ratio' }
   ],
+  'cpu-throttling': [
+    {
+      text: 'throttled periods',
+      expr: 'rate(memwatch_cpu_throttled_periods_total{$}[2m]) / ' +
+        'rate(memwatch_cpu_periods_total{$}[2m])',
+      format: 'ratio'
+    },
+    { text: 'CPU limit in cores', expr: 'memwatch_cpu_quota_cores{$}', format: 'number' }
+  ],
   'oversized-heap': [HEAP, LIVE_HEAP, RSS],
   'idle-heap-not-returned': [HEAP, LIVE_HEAP, RSS]
 }

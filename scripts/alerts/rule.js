@@ -127,7 +127,8 @@ const FORMATS = {
   bytesPerSecond: 'humanize1024 }}B/s',
   ratio: 'humanizePercentage }} of the time',
   perSecond: 'humanize }}/s',
-  duration: 'humanizeDuration }}'
+  duration: 'humanizeDuration }}',
+  number: 'printf "%.3g" }}'
 }
 
 /**

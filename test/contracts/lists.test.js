@@ -30,7 +30,8 @@ it('each diagnosis is a listed file, and files with its parts begin with its nam
     'filling',
     'judge-hours',
     'lasting-growth',
-    'severity'
+    'severity',
+    'waiters'
   ]
   const ids = diagnoses.map(({ id }) => id)
   expect(

@@ -1202,6 +1202,20 @@ const delays = (t, late) => ({
 })
 
 /**
+ * Half a core of CPU quota.
+ * @param {number} t
+ * @param {number} throttled share of periods
+ * @param {number} waited share of time in which the thread waited for a CPU
+ */
+const underQuota = (t, throttled, waited) => ({
+  ...busyLoop(t),
+  cpuQuotaCores: 0.5,
+  cpuPeriods: 10 * t,
+  cpuThrottledPeriods: 10 * throttled * t,
+  runQueueWaitSeconds: waited * t
+})
+
+/**
  * Signals of the other diagnoses, just above and just below confirmation.
  * @type {[string, { at: (t: number) => object, seconds?: number, helloChanges?: object },
  *   Record<string, (t: number) => object>][]}
@@ -1406,6 +1420,21 @@ const CASES = [
       'one that is mostly held up by others: it may be, and may not': t => ({
         values: { ...busyLoop(t), ...delays(t, 0.9), runQueueWaitSeconds: 0.24 * t }
       })
+    }
+  ],
+  [
+    'cpu-throttling',
+    { seconds: 60, at: t => ({ values: underQuota(t, 0.26, 0.06) }) },
+    {
+      'a few periods': t => ({ values: underQuota(t, 0.24, 0.06) }),
+      'a thread that hardly waits': t => ({ values: underQuota(t, 0.5, 0.04) }),
+      'a start that used up the quota': t => ({ values: underQuota(Math.min(t, 10), 1, 0.9) }),
+      'a batch program, for which nobody waits': t => ({
+        values: {
+          ...underQuota(t, 1, 0.5), ...busyLoop(t, 1), connectionsAccepted: 0, resources: {}
+        }
+      }),
+      'no limit': () => ({ values: { cpuPeriods: 0, cpuThrottledPeriods: 0 } })
     }
   ],
   [
@@ -2929,7 +2958,7 @@ describe('a thread that waits for a CPU', () => {
         values: values(t)
       })
     })
-    expect([...ever]).toEqual([null])
+    expect([...ever]).toEqual([null, 'cpu-throttling'])
     expect(verdict('semi-space-starvation').summary).toBe(
       'scavenges and the major GCs they cause take 14 % of wall time, 1.7 % of the thread\'s CPU ' +
         'time (10 scavenges/s, 0.5 major GCs/s)'
@@ -2950,20 +2979,18 @@ describe('a thread that waits for a CPU', () => {
   it.each(/** @type {const} */ ([
     ['that is never idle', 0.5, 1, 0, 'confirmed',
       'and the event loop is never idle: it is late by up to 1500 ms. The CPU limit is too low, ' +
-        'synchronous calls are long, or both. GC is 3 % of the time.', 'Raise the CPU limit'],
+        'synchronous calls are long, or both. GC is 3 % of the time.'],
     ['that is never idle, with long events', 0.5, 1, 0.015, 'confirmed',
       'and the event loop is never idle: it is late by up to 1500 ms. The CPU limit is too low, ' +
         'synchronous calls are long, or both. An event takes 15 ms of CPU time on average. GC ' +
-        'is 3 % of the time.', 'Raise the CPU limit'],
+        'is 3 % of the time.'],
     ['that is never idle, with short events', 0.5, 1, 0.005, 'suspected',
       'and the event loop is never idle: it is late by up to 1500 ms. The CPU limit is too low, ' +
         'synchronous calls are long, or both. An event takes 4.8 ms of CPU time on average. GC ' +
-        'is 3 % of the time.', 'Raise the CPU limit'],
-    ['that is idle at times', 0.5, 0.9, 0.005, 'confirmed', 'which may lengthen the delays.',
-      'Find the function, and move it off the event loop'],
-    ['without a quota', 1, 1, 0, 'confirmed', null,
-      'Find the function, and move it off the event loop']
-  ]))('a blocked loop %s at %d of a core', (_, cores, busy, eventSeconds, found, named, title) => {
+        'is 3 % of the time.'],
+    ['that is idle at times', 0.5, 0.9, 0.005, 'confirmed', null],
+    ['without a quota', 1, 1, 0, 'confirmed', null]
+  ]))('a blocked loop %s at %d of a core', (_, cores, busy, eventSeconds, found, named) => {
     const { verdict } = watch({
       seconds: 60,
       at: t => ({
@@ -2975,12 +3002,42 @@ describe('a thread that waits for a CPU', () => {
         }
       })
     })
-    const { state, summary, fix } = verdict('event-loop-blocked')
+    const { state, summary } = verdict('event-loop-blocked')
     expect(state).toBe(found)
+    expect(verdict('cpu-throttling').state).toBe(cores < 1 ? 'confirmed' : 'ok')
     const [, effect = null] =
       /The CPU quota throttled the process in 100 % of its periods, (.*)$/.exec(summary) ?? []
     expect(effect).toBe(named)
-    expect(fix[0].title).toBe(title)
+  })
+  it.each(/** @type {const} */ ([
+    ['half a core', 0.5, 0.2, 'warning', 1],
+    ['half a core, and a thread that waits little', 0.5, 0.06, 'info', 1],
+    ['one and a half cores', 1.5, 0.2, 'warning', 3]
+  ]))('throttled with %s: the severity, and a limit that is high enough', (
+    _, cpuQuotaCores, waited, severity, cpuLimitCores
+  ) => {
+    const { verdict } = watch({
+      seconds: 60, at: t => ({ values: { ...underQuota(t, 0.4, waited), cpuQuotaCores } })
+    })
+    expect(verdict('cpu-throttling')).toMatchObject({
+      state: 'confirmed',
+      severity,
+      fix: [{ change: { cpuLimitCores }, predicted: [{ from: 0.4, to: 0.05 }] }]
+    })
+  })
+  it('a throttled program without a server is only suspected: perhaps nobody waits', () => {
+    const { verdict } = watch({
+      seconds: 60,
+      at: t => ({
+        values: {
+          ...underQuota(t, 0.9, 0.5),
+          ...busyLoop(t, 1),
+          connectionsAccepted: 0,
+          resources: { Timeout: 1 }
+        }
+      })
+    })
+    expect(verdict('cpu-throttling')).toMatchObject({ state: 'suspected', severity: 'info' })
   })
   it('many short events of a loop that is never idle may be too much work for one thread', () => {
     const { verdict } = watch({

@@ -316,41 +316,6 @@ describe('the headline', () => {
   })
 })
 
-it.each([
-  [0.2, [verdict('a', 'ok')], 'Healthy: 1 check ruled out.'],
-  [0.3, [verdict('a', 'ok')], 'Slowed down: the CPU quota throttled the process in 30 % of its ' +
-    'periods. Raise its CPU limit. Nothing else found: 1 check ruled out.'],
-  [0.4, [verdict('a', 'confirmed', { severity: 'info' })], 'Confirmed, not urgent: a: a is ' +
-    'confirmed The CPU quota throttled the process in 40 % of its periods: a higher CPU limit ' +
-    'makes it faster.'],
-  [0.4, [verdict('a', 'suspected', { severity: 'warning' })], 'Suspected: a: a is suspected The ' +
-    'CPU quota throttled the process in 40 % of its periods: a higher CPU limit makes it faster.'],
-  [0.4, [verdict('event-loop-blocked', 'suspected', { severity: 'warning' })],
-    'Suspected: event-loop-blocked: event-loop-blocked is suspected'],
-  [0.4, [verdict('a', 'suspected')], 'Suspected: a: a is suspected'],
-  [0.9, [verdict('a', 'suspected')], 'Suspected: a: a is suspected The CPU quota throttled the ' +
-    'process in 90 % of its periods: a higher CPU limit makes it faster.'],
-  [1, [verdict('a', 'ok')], 'Slowed down: the CPU quota throttled the process in 100 % of its ' +
-    'periods. Raise its CPU limit of 0.3 cores. Nothing else found: 1 check ruled out.'],
-  [0.3, [verdict('a', 'unknown')], 'Slowed down: the CPU quota throttled the process in 30 % of ' +
-    'its periods. Raise its CPU limit. Undecided: a: a is unknown. Run it longer, under load.']
-])('names the quota where it matters (%f of its periods, %j)', (
-  share, verdicts, text
-) => {
-  const target = new Target({ hello: hello(), name: 'api', thread: 'main' })
-  for (let t = 1; t <= 70; t++) {
-    const values = {
-      cpuPeriods: 10 * t,
-      cpuThrottledPeriods: 10 * share * t,
-      ...(share === 1 && { cpuQuotaCores: 0.3 })
-    }
-    target.take({ ...frame({ sequence: t, uptimeSeconds: t }), values }, 0)
-  }
-  const headline = headlineOf(target, verdicts)
-  expect(headline.text).toBe(text)
-  expect(headline.state === 'limited').toBe(text.includes('Nothing else found'))
-})
-
 describe('an undecided check', () => {
   /**
    * @param {number} seconds observed seconds
