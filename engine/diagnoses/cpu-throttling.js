@@ -10,13 +10,12 @@ module.exports = defineDiagnosis({
   title: 'The CPU limit stops the process for a part of each second',
   severity: 'warning',
   scope: 'process',
-  requires: ['eventLoopUtilizationRatio'],
+  requires: ['eventLoopUtilizationRatio', 'longestDelaySeconds'],
   uses: [
     'settledThrottledRatio',
     'settledThrottledSeconds',
     'cpuQuotaCores',
     'runQueueWaitRatio',
-    'longestDelaySeconds',
     'serversListening',
     'connectionsAccepted',
     'fewestTimers',
@@ -83,10 +82,8 @@ module.exports = defineDiagnosis({
       finding: { throttled, cores: cpuQuotaCores },
       evidence: showEvidence(signals, throttled, limits),
       impact: 'The kernel stops all threads for the rest of a period of usually 100 ms: ' +
-        (waiters === 'clients' ? 'requests and health checks' : 'timers and answers') + ' wait' +
-        (signals.longestDelaySeconds === null
-          ? '.'
-          : `. The event loop was late by up to ${ms(signals.longestDelaySeconds)}.`)
+        `${waiters === 'clients' ? 'requests and health checks' : 'timers and answers'} wait. The ` +
+        `event loop was late by up to ${ms(signals.longestDelaySeconds)}.`
     }
   },
 
