@@ -183,6 +183,24 @@ function findOwners (sites) {
   return ofApp.length > 0 ? ofApp : owners.filter(({ share }) => share >= NODE_OWNER_SHARE)
 }
 
+/** Modules of Node.js that create objects with native memory of their own. */
+const CREATES_NATIVE =
+  /^node:(?:zlib|_?tls|sqlite|http2|worker_threads|internal\/(?:crypto\/(?:keys|x509)|worker))/
+
+/**
+ * Puts sites of objects that own memory outside the heap before sites of plain objects, which own
+ * none, if a site of the former calls a module that creates them. In a full ring of plain objects
+ * that turns over every 40 s, the objects of a profile of ten seconds all survive.
+ * @param {HeapSite[]} sites sites, most growth first
+ * @returns {HeapSite[]}
+ */
+function ownersFirst (sites) {
+  const isAny = sites.some(({ through }) => through.some(place => CREATES_NATIVE.test(place)))
+  const isPlain = (/** @type {HeapSite} */ { through }) =>
+    !through.some(place => place.startsWith('node:') || place.endsWith('Array'))
+  return isAny ? sites.toSorted((a, b) => Number(isPlain(a)) - Number(isPlain(b))) : sites
+}
+
 /** Number of the app's own sites that may come before a package with more growth. */
 const MOST_AHEAD = 2
 
@@ -210,4 +228,4 @@ function leadingPackage (sites) {
   return first && originOfFile(first.file) === 'dependency' ? first : null
 }
 
-module.exports = { appFirst, heapSites, findOwners, leadingPackage }
+module.exports = { appFirst, heapSites, findOwners, leadingPackage, ownersFirst }

@@ -3,7 +3,9 @@
 const { packageOf } = require('@memwatch/engine/text/code-owner')
 const { formatRatio } = require('@memwatch/engine/text/format')
 const { LEAST_SHARE, NAMED_SITES } = require('@memwatch/engine/text/suspect-text')
-const { appFirst, findOwners, heapSites, leadingPackage } = require('./heap-sites')
+const {
+  appFirst, findOwners, heapSites, leadingPackage, ownersFirst
+} = require('./heap-sites')
 const { InlinedCallees } = require('./inlined')
 const { innerCalls } = require('./inner-calls')
 const {
@@ -83,7 +85,8 @@ const sayInlined = place => `V8 may have inlined it into ${place}`
  */
 function heapSuspects ({ before, after }, { of, owns, isEarly, isOver }, hello, sources) {
   const { totalBytes, sites: all } = heapSites(before, after, hello.agentFolder)
-  const sites = appFirst(owns || isEarly ? findOwners(all) : all)
+  const candidates = owns || isEarly ? findOwners(all) : all
+  const sites = appFirst(owns ? ownersFirst(candidates) : candidates)
   const callees = new InlinedCallees(file => sources.text(file))
   // For a heap profile one callee is named, the one that most likely retains the objects; in an
   // allocation profile all callees may have allocated.

@@ -160,6 +160,30 @@ describe('suspects of a heap profile', () => {
     profile.head.children[0].selfSize = 5000
     expect(namesOf('resource-leak', [9, 3, 3])).toEqual([])
   })
+  it('of growth outside the heap are first those whose objects own native memory', () => {
+    const fill = ['fill', APP, 20, 5000]
+    const named = (diagnosis, ...others) => suspectsOf(
+      { kind: 'heap_profile', parts: [], diagnosis },
+      () => {
+        const profile = heap(fill, ...others)
+        let id = 0
+        const number = (/** @type {any} */ node) => {
+          node.id = id++
+          node.children.forEach(number)
+        }
+        number(profile.head)
+        const samples = Array.from({ length: 4 * id }, (_, i) => ({ nodeId: i % id }))
+        return { ...profile, samples }
+      },
+      hello()
+    )?.sites.map(({ function: name }) => name)
+    const open = ['open', APP, 40, 0, ['Zlib', 'node:zlib', 200, 2000]]
+    const copy = ['copy', APP, 60, 0, ['from', 'node:buffer', 300, 3000]]
+    expect(named('native-memory-leak', open)).toEqual(['open', 'fill'])
+    expect(named('native-memory-leak', copy, open)).toEqual(['copy', 'open', 'fill'])
+    expect(named('native-memory-leak', copy)).toEqual(['fill', 'copy'])
+    expect(named('js-heap-leak', open)).toEqual(['fill', 'open'])
+  })
   it('of packages come after those of the app that stand out', () => {
     const parse = ['parse', '/srv/node_modules/parser/index.js', 6, 840]
     const linesOf = bytes => appFirst(
