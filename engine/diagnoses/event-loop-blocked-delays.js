@@ -1,7 +1,7 @@
 'use strict'
 
 const { ok, unknown } = require('./define-diagnosis')
-const { formatMilliseconds: ms, formatRatio } = require('../text/format')
+const { formatMilliseconds: ms, formatNumber, formatRatio } = require('../text/format')
 
 /** @typedef {import('./event-loop-blocked').Limits} Limits */
 /** @typedef {import('./event-loop-blocked').Signals} Signals */
@@ -28,6 +28,11 @@ function ruleOut (signals, limits) {
   if (queued === null && isYoung && waitsInside(signals, limits)) {
     return unknown(`the event loop is late by ${ms(mean)} on average; whether its thread waited ` +
       'for a CPU is not known yet')
+  }
+  const quota = signals.cpuQuotaCores ?? Infinity
+  if (isYoung && quota < limits.threadCores) {
+    return unknown(`the event loop is late by ${ms(mean)} on average; whether the CPU limit of ` +
+      `${formatNumber(quota)} cores delays it is not known yet`)
   }
   if (queued === null && (throttled ?? 0) >= limits.throttledRatio) {
     return ok(`${throttledText(signals)}: raise the CPU limit; the code is not the cause`)

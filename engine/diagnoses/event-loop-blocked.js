@@ -39,6 +39,7 @@ module.exports = defineDiagnosis({
     'expectedWaitOutsideMajorsSeconds',
     'threadCpuRatio',
     'cpuPerEventSeconds',
+    'cpuQuotaCores',
     'cpuThrottledRatio',
     'cpuTimeRatio',
     'runQueueWaitRatio',
@@ -96,6 +97,9 @@ module.exports = defineDiagnosis({
     // has more work than the quota allows. Its turns are then long without a slow call: an app with
     // a quarter of a core had delays of 1.2 s, and of 0.02 s without the quota.
     outOfCpuRatio: 0.5,
+    // With a smaller quota, in cores, a thread can run out of CPU time. The agent reads the
+    // counters of the quota every ten frames, so a young process is not judged.
+    threadCores: 1,
     // The verdict is a guess if the thread's CPU time is unknown, and the thread waited for a CPU
     // during more than this share of its busy time.
     contendedRatio: 0.7,
