@@ -397,7 +397,7 @@ const apps = [
     seconds: 45,
     about:
       'A product page whose items are requested in waves: each wave uses up the CPU quota of its ' +
-        'period, and the rest of it waits.'
+        'periods, and the rest of it waits.'
   }),
   app({
     id: 'idle-heap-not-returned',

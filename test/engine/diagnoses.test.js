@@ -3040,6 +3040,16 @@ describe('a thread that waits for a CPU', () => {
     })
     expect(verdict('cpu-throttling')).toMatchObject({ state: 'suspected', severity: 'info' })
   })
+  it.each([
+    ['half a core', 0.5, 29, 'unknown'],
+    ['half a core', 0.5, 36, 'confirmed'],
+    ['one core', 1, 29, 'suspected']
+  ])('a late loop with %s (%f), after %d s', (_, cpuQuotaCores, seconds, state) => {
+    const { verdict } = watch({
+      seconds, at: t => ({ values: { ...busyLoop(t), ...delays(t, 0.3), cpuQuotaCores } })
+    })
+    expect(verdict('event-loop-blocked').state).toBe(state)
+  })
   it('many short events of a loop that is never idle may be too much work for one thread', () => {
     const { verdict } = watch({
       seconds: 60,
