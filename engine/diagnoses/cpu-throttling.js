@@ -40,6 +40,7 @@ module.exports = defineDiagnosis({
     leastSeconds: 10,
     // Without a server, a late timer matters only if the loop waits for it: event-loop-blocked.
     batchBusyRatio: 0.9,
+    batchTimers: 1,
     // One thread alone cannot use up a whole core. A larger quota is used up by several threads.
     leastCores: 1,
     coresFactor: 2,

@@ -86,7 +86,8 @@ const capital = sentence => sentence.charAt(0).toUpperCase() + sentence.slice(1)
 function waitersEvidence (waiters, { serversListening, fewestTimers, fewestConnections }) {
   if (waiters === 'clients') return []
   const pending = fewestTimers
-    ? evidence('fewestTimers', fewestTimers, 0, value => `${value} timers are always pending`)
+    ? evidence('fewestTimers', fewestTimers, 0, value =>
+      fewestTimers === 1 ? 'One timer is always pending' : `${value} timers are always pending`)
     : evidence('fewestConnections', fewestConnections ?? 0, 0, value =>
       `${value} connections are always open`)
   const conclusion = waiters === 'timers'

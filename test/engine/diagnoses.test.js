@@ -3784,6 +3784,12 @@ describe('a blocked loop', () => {
   })
   it.each([
     ['timers of a loop that hardly pauses', withTimers, 0.91, 0],
+    [
+      'one timer, which may be the pause of the program itself',
+      { ...batch, resources: { ...batch.resources, Timeout: 1 } },
+      0.3,
+      0
+    ],
     ['connections to others', { ...batch, resources: { TCPSocketWrap: 1 } }, 0.5, 0],
     ['timers of a worker, which often exists for such work', withTimers, 0.89, 1]
   ])('is only suspected with %s', (_, values, busy, threadId) => {

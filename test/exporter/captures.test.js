@@ -2009,7 +2009,23 @@ describe('automatic captures', () => {
     [[], false, ['heap_profile']],
     [[{ file: 'node:internal/buffer', share: 0.9 }], true, ['heap_profile', 'handlers']],
     [[{ file: 'app.js', share: 0.2 }], true, ['heap_profile', 'handlers']],
-    [[{ file: 'app.js', share: 0.4 }], true, ['heap_profile']]
+    [[{ file: 'app.js', share: 0.4 }], true, ['heap_profile']],
+    [
+      [
+        { file: 'app.js', share: 0.12, through: ['node:buffer'] },
+        { file: 'app.js', share: 0.1, through: ['set', 'Uint8Array'] }
+      ],
+      true,
+      ['heap_profile']
+    ],
+    [
+      [
+        { file: 'app.js', share: 0.19, through: ['node:internal/buffer'] },
+        { file: 'app.js', share: 0.2, through: ['set'] }
+      ],
+      true,
+      ['heap_profile', 'handlers']
+    ]
   ])('of Buffers whose heap profile names %j, ended: %s', async (sites, hasEnded, expected) => {
     const { automatic, asked, next } = make()
     const target = new Target({
