@@ -54,7 +54,9 @@ function judgeTrend (signals, limits) {
   const { rise, slope: growth, seconds, steadinessRatio } = trend
   const steady = steadinessRatio ?? 0
   const line = { rise, growth, seconds, steady, runway }
-  if (rise < limits.riseBytes) return judgeSmall(signals, limits, line)
+  const isStraight = rise >= limits.straightRiseBytes && steady >= limits.straightRatio &&
+    seconds >= limits.straightSeconds
+  if (rise < limits.riseBytes && !isStraight) return judgeSmall(signals, limits, line)
   if (steadinessRatio === null) return unknown(`${sayGrew(rise)}: ${TOO_FEW}`)
   return ruleOutEnded(signals, limits, line) ??
     ruleOutFlat(signals, limits, line) ??

@@ -1657,7 +1657,7 @@ it.each([
   expect(limit).toBe(512 * MIB)
 })
 it.each([
-  [0.5, 'unknown'], [0.6, 'suspected']
+  [0.2, 'unknown'], [0.3, 'suspected']
 ])('a native leak of %d MiB/s far from its limit is %s within a minute', (mibPerSecond, state) => {
   const { verdict } = watch({
     seconds: 60,
@@ -1670,7 +1670,7 @@ it.each([
   expect(verdict('native-memory-leak').state).toBe(state)
 })
 it.each([
-  [0.05, 'ok'], [0.1, 'unknown'], [0.15, 'unknown']
+  [0.05, 'ok'], [0.08, 'unknown'], [0.1, 'suspected']
 ])('native memory that grows by %d MiB/s in a line is %s after 150 s', (mibPerSecond, state) => {
   const { verdict } = watch({
     seconds: 150,
