@@ -11,6 +11,7 @@ const { oldGenerationLimit, youngGenerationBytes } = require('../v8/heap-sizing'
 /** @typedef {import('@memwatch/agent/protocol/frame').Hello} Hello */
 
 const MIB = 2 ** 20
+const powerOfTwo = (/** @type {number} */ most) => 2 ** Math.floor(Math.log2(most))
 /** A semi-space that is enough for most request loads. */
 const ENOUGH_SEMI_SPACE = 16 * MIB
 /**
@@ -27,6 +28,8 @@ const USED_ROOM_SHARE = 0.5
  * unpredicted memory.
  */
 const CONTAINER_SHARE = 0.92
+/** A smaller semi-space than this is no fix: scavenges would promote too much. */
+const LEAST_SEMI_SPACE = 8 * MIB
 /** Step of recommended heap limits. */
 const STEP_MIB = 32
 /** Least factor by which a higher limit is worth a change. */
@@ -53,7 +56,11 @@ function giveRoom (finding, target) {
   // A heap that fills is not nearly full yet: the limit is large enough for the present data.
   if (wanted <= fits && wanted * MIB < WORTH_GROWTH * oldLimitBytes(finding)) return [less]
   if (megabytes * MIB < WORTH_GROWTH * oldLimitBytes(finding)) {
-    return [less, enlargeContainer(finding, target, wanted, youngBytes)]
+    return [
+      ...shrinkNewSpace(finding, target),
+      less,
+      enlargeContainer(finding, target, wanted, youngBytes)
+    ]
   }
   const raise = raiseLimit(finding, target, megabytes, youngBytes)
   return course === 'fills' ? [less, raise] : [raise, less]
@@ -71,6 +78,32 @@ const comfortableBytes = ({ liveBytes, semiSpaceBytes }) => Math.max(
   liveBytes +
     (Math.max(semiSpaceBytes, ENOUGH_SEMI_SPACE) + MARKING_ROOM_SHARE * liveBytes) / USED_ROOM_SHARE
 )
+
+/**
+ * Smaller semi-spaces, so that V8 does not mark all the time, if they fit beside the live heap.
+ * With 110 of 150 MiB alive, GC fell from 14 to 0.2 % of the time with 16 instead of 32 MiB.
+ * @param {Finding} finding
+ * @param {Hello} target
+ * @returns {Fix[]} none if the semi-spaces fit, or if the largest that fit are too small
+ */
+function shrinkNewSpace (finding, target) {
+  const { course, liveBytes, semiSpaceBytes, gcPauseRatio } = finding
+  const usedBytes = USED_ROOM_SHARE * (oldLimitBytes(finding) - liveBytes)
+  const fitting = powerOfTwo(usedBytes)
+  const isFit = fitting >= LEAST_SEMI_SPACE && fitting < semiSpaceBytes
+  if (course !== 'thrashes' || target.threadId > 0 || !isFit) return []
+  const change = nodeFlagChange(target, { '--max-semi-space-size': fitting / MIB })
+  return [
+    {
+      title: 'Keep the new space smaller, so that the heap limit is enough',
+      change,
+      predicted: [
+        prediction('recentGcPauseRatio', gcPauseRatio, fitting / semiSpaceBytes * gcPauseRatio)
+      ],
+      risk: 'Scavenges run more often. A live heap that grows makes the limit too low again.'
+    }
+  ]
+}
 
 /**
  * @param {Finding} finding

@@ -31,6 +31,7 @@ module.exports = defineDiagnosis({
     'besideHeapBytes',
     'containerLimitBytes',
     'semiSpaceMaxBytes',
+    'semiSpaceCapacityBytes',
     'cpuTimeRatio',
     'cpuThrottledRatio',
     'containerShareBytes',
@@ -39,6 +40,11 @@ module.exports = defineDiagnosis({
   limits: {
     // Share of the limit above which V8 has no room for garbage to accumulate.
     liveHeapShareRatio: 0.75,
+    // V8 runs a major GC at the latest at this share of the rest, and marks for it all the time if
+    // a semi-space is larger: heap-limit-thrash-fix.js. With 110 MiB alive, V8 ran 11 to 14 major
+    // GCs a second at limits of 150, 200 and 230 MiB with semi-spaces of 64 MiB, and at 150 MiB
+    // with 32 MiB. It ran none at 256 MiB, or at 150 MiB with 16 MiB.
+    usedRestRatio: 0.5,
     // Share of the thread's available CPU time that GC takes. Wall time would mislead, because a
     // pause of a throttled thread lasts several times longer. A live heap at 85 % of the limit
     // measured 0.2; from 90 % on, 0.5 and more.
@@ -92,9 +98,10 @@ module.exports = defineDiagnosis({
           ? `, and GC took ${sayPauses(signals)}`
           : `, and its rate would fill the rest in about ${formatSeconds(left)}`),
       summary: `The live heap fills ${formatRatio(share)} of its limit of ` +
-        `${formatBytes(signals.liveHeapBytes / share)}, and ` + (left === null
-        ? `GC takes ${sayPauses(signals)}.`
-        : `at this rate it fills the rest in about ${formatSeconds(left)}.`),
+        `${formatBytes(signals.liveHeapBytes / share)}${sayRest(signals, limits)}, and ` +
+        (left === null
+          ? `GC takes ${sayPauses(signals)}.`
+          : `at this rate it fills the rest in about ${formatSeconds(left)}.`),
       finding: findRoom(signals, target, left === null ? 'thrashes' : 'fills', share),
       evidence: showEvidence(signals, limits, left, needed),
       impact: 'Requests wait for GC, and at the limit the process ends with "JavaScript heap out ' +
@@ -189,7 +196,7 @@ function ruleOut (signals, limits) {
   const keeps =
     signals.liveHeapShareRatio >= limits.keepsShareRatio &&
     comesForRoom(signals, limits, limits.keepsRatio)
-  if (signals.liveHeapShareRatio < limits.liveHeapShareRatio) {
+  if (signals.liveHeapShareRatio < limits.liveHeapShareRatio && !marksAlways(signals, limits)) {
     return ok(`${fills}: there is room`, { keeps })
   }
   if (comesForRoom(signals, limits, 1)) return null
@@ -200,6 +207,30 @@ function ruleOut (signals, limits) {
       `${formatRatio(recentMajorCpuRatio)} of the thread's CPU time`
   return ok(`${fills}, and GC takes ${sayPauses(signals)}${ofMajors}`, { keeps })
 }
+
+/**
+ * Part of the limit that the live heap leaves.
+ * @param {Signals} signals
+ */
+const restOf = ({ liveHeapBytes: live, liveHeapShareRatio: share }) => live / share - live
+
+/**
+ * True if a semi-space is too large for the part of the limit that V8 fills before a major GC.
+ * @param {Signals} signals
+ * @param {Limits} limits
+ */
+const marksAlways = (signals, { usedRestRatio }) =>
+  (signals.semiSpaceCapacityBytes ?? 0) > usedRestRatio * restOf(signals)
+
+/**
+ * Why a heap below the usual share of its limit has no room.
+ * @param {Signals} signals
+ * @param {Limits} limits
+ */
+const sayRest = (signals, limits) =>
+  signals.liveHeapShareRatio < limits.liveHeapShareRatio && marksAlways(signals, limits)
+    ? `, the rest is too little for semi-spaces of ${formatBytes(signals.semiSpaceCapacityBytes ?? 0)}`
+    : ''
 
 /**
  * True if major GCs run for lack of room, and cost time.
@@ -261,6 +292,15 @@ function showEvidence (signals, limits, left, neededPauses) {
     evidence('liveHeapShareRatio', share, limits.liveHeapShareRatio, (value, limit) =>
       `After a major GC ${formatBytes(signals.liveHeapBytes)} are left: ${value} of the limit. ` +
       `Above ${limit} there is little room for garbage.`),
+    sayRest(signals, limits) !== '' &&
+      evidence(
+        'semiSpaceCapacityBytes',
+        signals.semiSpaceCapacityBytes ?? 0,
+        limits.usedRestRatio * restOf(signals),
+        (value, limit) =>
+          `A semi-space of ${value} is larger than ${limit}, half of the rest of the limit: V8 ` +
+            'marks the heap all the time.'
+      ),
     left !== null && evidence('heapLimitSecondsLeft', left, limits.fillsSeconds, value =>
       'The live heap fell at none of the last major GCs: at this rate it reaches its limit in ' +
       `about ${value}.`),

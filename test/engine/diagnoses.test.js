@@ -1562,6 +1562,56 @@ it('functions that are compiled from text and retained are a context leak', () =
   expect(verdict('context-leak').summary).toMatch(/^Compiled code grows by /)
 })
 
+describe('a heap at 70 % of its limit', () => {
+  const watched = (semiMib, majors, values = {}) => watch({
+    seconds: 40,
+    helloChanges: { execArgv: ['--max-old-space-size=150', `--max-semi-space-size=${semiMib}`] },
+    at: () => ({
+      liveMib: 105,
+      rssMib: 300,
+      heapLimitMib: 150 + 3 * semiMib,
+      semiMib,
+      scavenges: 0,
+      scavengeSeconds: 0,
+      majors,
+      majorSeconds: majors / 70,
+      values
+    })
+  }).verdict('heap-limit-thrash')
+
+  it.each([
+    ['is too large', 64, 7, 'suspected'],
+    ['is too large, too', 32, 7, 'suspected'],
+    ['fits', 16, 7, 'ok'],
+    ['is too large, but major GCs are rare', 64, 0.1, 'ok']
+  ])('beside which a semi-space %s (%d MiB, %f major GCs a second) is %s', (
+    _, semiMib, majors, state
+  ) => {
+    expect(watched(semiMib, majors).state).toBe(state)
+  })
+  it('gets a higher limit, or smaller semi-spaces if the container has no room', () => {
+    const told = watched(64, 7, { containerLimitBytes: 2048 * MIB })
+    expect(told).toMatchObject({
+      severity: 'warning',
+      summary: 'The live heap fills 70 % of its limit of 150 MiB, the rest is too little for ' +
+        'semi-spaces of 64 MiB, and GC takes 10 % of the time.',
+      fix: [{ change: { flag: '--max-old-space-size=288' } }, {}]
+    })
+    expect(told.evidence.map(({ text }) => text)).toContain(
+      'A semi-space of 64 MiB is larger than 23 MiB, half of the rest of the limit: V8 marks the ' +
+        'heap all the time.'
+    )
+    expect(watched(64, 7).fix).toMatchObject([
+      {
+        change: { flag: '--max-semi-space-size=16' },
+        predicted: [{ signal: 'recentGcPauseRatio' }]
+      },
+      { title: 'Keep less on the heap' },
+      {}
+    ])
+  })
+})
+
 describe('a busy machine after an attach', () => {
   /**
    * Numbers of an app whose GCs, by wall time, starve it from the eleventh second on.
