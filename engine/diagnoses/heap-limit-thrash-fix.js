@@ -11,7 +11,8 @@ const { oldGenerationLimit, youngGenerationBytes } = require('../v8/heap-sizing'
 /** @typedef {import('@memwatch/agent/protocol/frame').Hello} Hello */
 
 const MIB = 2 ** 20
-const powerOfTwo = (/** @type {number} */ most) => 2 ** Math.floor(Math.log2(most))
+const BINARY = 2
+const powerOfTwo = (/** @type {number} */ most) => BINARY ** Math.floor(Math.log2(most))
 /** A semi-space that is enough for most request loads. */
 const ENOUGH_SEMI_SPACE = 16 * MIB
 /**
@@ -63,7 +64,9 @@ function giveRoom (finding, target) {
     ]
   }
   const raise = raiseLimit(finding, target, megabytes, youngBytes)
-  return course === 'fills' ? [less, raise] : [raise, less]
+  return course === 'fills'
+    ? [less, raise]
+    : [raise, ...shrinkNewSpace(finding, target), less]
 }
 
 /**

@@ -28,16 +28,17 @@ function utilization (window, seconds) {
 
 /** Every app loads and compiles code at first, which blocks the loop for seconds. */
 const LOAD_SECONDS = 10
-/** Least time after them from which their delays no longer count. */
-const LEAST_LATER_SECONDS = 5
+/** Least length of a window of delays. */
+const LEAST_SECONDS = 5
 
 /**
- * Window of delays: the last seconds, later without the first ones of the process.
+ * Window of delays: the last seconds, without the first ones of the process.
  * @param {Window} window
+ * @returns {number} 0 for a process that is too young
  */
 function delaySeconds ({ nowSeconds }) {
   const seconds = nowSeconds - LOAD_SECONDS
-  return seconds >= LEAST_LATER_SECONDS ? Math.min(RATE_SECONDS, seconds) : RATE_SECONDS
+  return seconds >= LEAST_SECONDS ? Math.min(RATE_SECONDS, seconds) : 0
 }
 
 /**
@@ -225,8 +226,9 @@ module.exports = {
   }),
   loopWindowSeconds: /** @type {Signal} */ ({
     unit: 'seconds',
-    help: 'Length of the window of these delays, which is shorter for a young process. From an ' +
-      `age of ${LOAD_SECONDS + LEAST_LATER_SECONDS} s, the first ${LOAD_SECONDS} s do not count.`,
+    help: 'Length of the window of these delays, which is shorter for a young process. The first ' +
+      `${LOAD_SECONDS} s do not count; before an age of ${LOAD_SECONDS + LEAST_SECONDS} s there ` +
+      'is none.',
     compute: window =>
       window.increase('eventLoopActiveSeconds', delaySeconds(window))?.overSeconds ?? null
   }),

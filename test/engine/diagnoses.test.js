@@ -1595,7 +1595,11 @@ describe('a heap at 70 % of its limit', () => {
       severity: 'warning',
       summary: 'The live heap fills 70 % of its limit of 150 MiB, the rest is too little for ' +
         'semi-spaces of 64 MiB, and GC takes 10 % of the time.',
-      fix: [{ change: { flag: '--max-old-space-size=288' } }, {}]
+      fix: [
+        { change: { flag: '--max-old-space-size=288' } },
+        { change: { flag: '--max-semi-space-size=16' } },
+        {}
+      ]
     })
     expect(told.evidence.map(({ text }) => text)).toContain(
       'A semi-space of 64 MiB is larger than 23 MiB, half of the rest of the limit: V8 marks the ' +
