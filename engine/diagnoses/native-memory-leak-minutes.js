@@ -55,7 +55,8 @@ function judgeTrend (signals, limits) {
   const steady = steadinessRatio ?? 0
   const line = { rise, growth, seconds, steady, runway }
   const isStraight = rise >= limits.straightRiseBytes && steady >= limits.straightRatio &&
-    seconds >= limits.straightSeconds
+    seconds >= limits.straightSeconds && growth >= limits.straightBytesPerSecond &&
+    seconds >= limits.straightShareRatio * (signals.lifeCpuSeconds ?? Infinity)
   if (rise < limits.riseBytes && !isStraight) return judgeSmall(signals, limits, line)
   if (steadinessRatio === null) return unknown(`${sayGrew(rise)}: ${TOO_FEW}`)
   return ruleOutEnded(signals, limits, line) ??

@@ -148,7 +148,7 @@ module.exports = defineDiagnosis({
       keeps: isSteady && standsUnderLoad(cause, doubts, limits) &&
         (!doubts.isClients || doubts.kept >= limits.keptWeakRatio),
       standing: `The number of ${told?.name ?? name} grew by ${formatNumber(rise)} in ` +
-        formatSeconds(seconds),
+        `${formatSeconds(seconds)}, ${formatPerMinute(perSecond)} each minute`,
       summary: `${counted}: they pile up${describeDoubts(doubts)}.`,
       finding: {
         kind: name,
