@@ -292,11 +292,12 @@ function showEvidence (signals, limits, left, neededPauses) {
   const { liveHeapShareRatio: share, recentMajorsPerSecond: majors } = signals
   const { slope: growth = 0, fit = 0 } = signals.liveHeapTrend ?? {}
   const mayLeak = growth > 0 && fit >= limits.growthFit
+  const isCrowded = sayRest(signals, limits) !== ''
   return listEvidence(
     evidence('liveHeapShareRatio', share, limits.liveHeapShareRatio, (value, limit) =>
-      `After a major GC ${formatBytes(signals.liveHeapBytes)} are left: ${value} of the limit. ` +
-      `Above ${limit} there is little room for garbage.`),
-    sayRest(signals, limits) !== '' &&
+      `After a major GC ${formatBytes(signals.liveHeapBytes)} are left: ${value} of the limit.` +
+      (isCrowded ? '' : ` Above ${limit} there is little room for garbage.`)),
+    isCrowded &&
       evidence(
         'semiSpaceCapacityBytes',
         signals.semiSpaceCapacityBytes ?? 0,
