@@ -102,9 +102,9 @@ function sayEnded (limits, growth, standing) {
   const missing = growth * stood
   if (!hasStood(standing, { seconds, workRatio, loadedRatio }) ||
     missing < limits.endedGrowthShareRatio * level) return null
-  return `has stayed at ${formatBytes(level)} for ${formatSeconds(stood)}, under ` +
-    `${formatRatio(load)} of the load of its rise; at its earlier rate it would have grown by ` +
-    formatBytes(missing)
+  const share = load >= 1 ? 'at least the load' : `${formatRatio(load)} of the load`
+  return `has stayed at ${formatBytes(level)} for ${formatSeconds(stood)}, under ${share} of its ` +
+    `rise; at its earlier rate it would have grown by ${formatBytes(missing)}`
 }
 
 /**

@@ -29,7 +29,7 @@ function showEvidence (signals, limits, target, causes) {
   const why = allowed?.because ?? ''
   return listEvidence(
     evidence('semiSpaceMaxBytes', most, limits.semiSpaceMaxBytes, (value, limit) => causes.isLarge
-      ? `A semi-space may hold ${value}, which is not small: ${why}.`
+      ? `A semi-space may hold ${value}, and the objects in use fill it: ${why}.`
       : `A semi-space may hold at most ${value}, less than ${limit}: ${why}.`),
     evidence('semiSpaceCapacityBytes', now, most, value =>
       `The semi-space has ${value}${now < most ? '.' : ' and cannot grow further.'}`),
