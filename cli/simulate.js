@@ -125,7 +125,7 @@ async function simulate (name, given) {
     err.say(
       group.supported
         ? 'memwatch: in a memory cgroup of ' +
-          `${formatBytes(limitBytes)}${cpus === undefined ? '' : `, with ${cpus} cores`}`
+          `${formatBytes(limitBytes)}${cpus === undefined ? '' : `, with a CPU limit of ${cpus}`}`
         : `memwatch: cannot create a memory cgroup of ${formatBytes(limitBytes)} here ` +
           `(${group.reason}); V8 gets the sizes it would choose in one: ` +
             `${SIZES_OF_THE_CONTAINER.join(' ')}`

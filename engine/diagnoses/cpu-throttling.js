@@ -59,7 +59,7 @@ module.exports = defineDiagnosis({
         ? ok('no CPU limit is known')
         : unknown('not known yet: throttled periods of the CPU limit')
     }
-    const quota = cpuQuotaCores === null ? '' : ` of ${formatNumber(cpuQuotaCores)} cores`
+    const quota = cpuQuotaCores === null ? '' : ` of ${formatCores(cpuQuotaCores)}`
     const did = `CPU limit${quota} stopped the process in ${formatRatio(throttled)} of its periods`
     const waits = waited === null
       ? ''
@@ -112,6 +112,9 @@ module.exports = defineDiagnosis({
  *   periods; cores: the quota, null if unknown
  */
 
+/** @param {number} cores */
+const formatCores = cores => cores === 1 ? '1 core' : `${formatNumber(cores)} cores`
+
 /**
  * @param {number} throttled share of periods
  * @param {number | null} waited share of wall time
@@ -135,7 +138,7 @@ function showEvidence ({ cpuQuotaCores, runQueueWaitRatio }, throttled, limits) 
         `The main thread was ready to run but had no CPU for ${value} of wall time (threshold ` +
         `${limit}).`),
     cpuQuotaCores !== null &&
-      evidence('cpuQuotaCores', cpuQuotaCores, limits.leastCores, value =>
-        `The quota is ${value} cores. One thread can use a whole core.`)
+      evidence('cpuQuotaCores', cpuQuotaCores, limits.leastCores, () =>
+        `The quota is ${formatCores(cpuQuotaCores)}. One thread can use a whole core.`)
   )
 }

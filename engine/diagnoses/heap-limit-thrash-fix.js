@@ -87,14 +87,14 @@ const comfortableBytes = ({ liveBytes, semiSpaceBytes }) => Math.max(
  * With 110 of 150 MiB alive, GC fell from 14 to 0.2 % of the time with 16 instead of 32 MiB.
  * @param {Finding} finding
  * @param {Hello} target
- * @returns {Fix[]} none if the semi-spaces fit, or if the largest that fit are too small
+ * @returns {Fix[]} none if the semi-spaces are not the cause, or if those that fit are too small
  */
 function shrinkNewSpace (finding, target) {
   const { course, liveBytes, semiSpaceBytes, gcPauseRatio } = finding
   const usedBytes = USED_ROOM_SHARE * (oldLimitBytes(finding) - liveBytes)
   const fitting = powerOfTwo(usedBytes)
   const isFit = fitting >= LEAST_SEMI_SPACE && fitting < semiSpaceBytes
-  if (course !== 'thrashes' || target.threadId > 0 || !isFit) return []
+  if (course !== 'marks' || target.threadId > 0 || !isFit) return []
   const change = nodeFlagChange(target, { '--max-semi-space-size': fitting / MIB })
   return [
     {

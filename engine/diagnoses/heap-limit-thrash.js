@@ -88,6 +88,7 @@ module.exports = defineDiagnosis({
     const { liveHeapShareRatio: share, recentGcCpuRatio } = signals
     const needed = findNeededPauses(signals, limits)
     const crowded = sayRest(signals, limits)
+    const course = left !== null ? 'fills' : crowded === '' ? 'thrashes' : 'marks'
     const isOnBrink = recentGcCpuRatio >= needed || share >= limits.brinkShareRatio
     return {
       state: !calm && recentGcCpuRatio >= needed ? 'confirmed' : 'suspected',
@@ -103,7 +104,7 @@ module.exports = defineDiagnosis({
         (left === null
           ? `GC takes ${sayPauses(signals)}.`
           : `at this rate it fills the rest in about ${formatSeconds(left)}.`),
-      finding: findRoom(signals, target, left === null ? 'thrashes' : 'fills', share),
+      finding: findRoom(signals, target, course, share),
       evidence: showEvidence(signals, limits, left, needed),
       impact: crowded === ''
         ? 'Requests wait for GC, and at the limit the process ends with "JavaScript heap out of ' +
@@ -120,9 +121,9 @@ module.exports = defineDiagnosis({
 /** @typedef {typeof module.exports.limits} Limits */
 /** @typedef {Parameters<typeof module.exports.judge>[0]} Signals */
 /**
- * Course of a live heap close to its limit: `thrashes` if GC already takes time, `fills` if it will
- * be full within a minute, else `quiet`.
- * @typedef {'thrashes' | 'fills' | 'quiet'} Course
+ * Course of a live heap close to its limit: `fills` if it will be full within a minute, `thrashes`
+ * or `marks` if GC already takes time, else `quiet`. `marks`: the semi-spaces are too large.
+ * @typedef {'thrashes' | 'marks' | 'fills' | 'quiet'} Course
  * @typedef {Record<'liveBytes' | 'heapLimitBytes' | 'shareOfLimit' | 'gcPauseRatio' |
  *   'semiSpaceBytes' | 'besideBytes' | 'processes', number> & Record<'containerLimitBytes' |
  *   'shareBytes', number | null> & { course: Course }} Finding shareOfLimit: liveBytes divided by
