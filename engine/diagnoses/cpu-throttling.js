@@ -83,8 +83,8 @@ module.exports = defineDiagnosis({
       finding: { throttled, cores: cpuQuotaCores },
       evidence: showEvidence(signals, throttled, limits),
       impact: 'The kernel stops all threads for the rest of a period of usually 100 ms: ' +
-        `${waiters === 'clients' ? 'requests and health checks' : 'timers and answers'} wait. The ` +
-        `event loop was late by up to ${ms(signals.longestDelaySeconds)}.`
+        (waiters === 'clients' ? 'requests and health checks' : 'timers and answers') + ' wait. ' +
+        `The event loop was late by up to ${ms(signals.longestDelaySeconds)}.`
     }
   },
 

@@ -4,6 +4,7 @@ const { prediction } = require('./evidence')
 const { captureCommand } = require('../fixes/command')
 const { formatBytes } = require('../text/format')
 const { nodeFlagChange } = require('../fixes/node-flag')
+const { USED_REST_SHARE } = require('../v8/fitting-sizes')
 const { oldGenerationLimit, youngGenerationBytes } = require('../v8/heap-sizing')
 
 /** @typedef {import('./heap-limit-thrash').Finding} Finding */
@@ -22,8 +23,6 @@ const ENOUGH_SEMI_SPACE = 16 * MIB
 const COMFORTABLE_SHARE = 0.65
 /** Room that the app should fill before V8 starts to mark again, as a share of the live heap. */
 const MARKING_ROOM_SHARE = 0.15
-/** Share of the room above the live heap that V8 uses before it runs the next major GC. */
-const USED_ROOM_SHARE = 0.5
 /**
  * Share of the container that memwatch plans to use; the rest is for page cache, stacks and
  * unpredicted memory.
@@ -79,7 +78,7 @@ function giveRoom (finding, target) {
 const comfortableBytes = ({ liveBytes, semiSpaceBytes }) => Math.max(
   liveBytes / COMFORTABLE_SHARE,
   liveBytes +
-    (Math.max(semiSpaceBytes, ENOUGH_SEMI_SPACE) + MARKING_ROOM_SHARE * liveBytes) / USED_ROOM_SHARE
+    (Math.max(semiSpaceBytes, ENOUGH_SEMI_SPACE) + MARKING_ROOM_SHARE * liveBytes) / USED_REST_SHARE
 )
 
 /**
@@ -91,7 +90,7 @@ const comfortableBytes = ({ liveBytes, semiSpaceBytes }) => Math.max(
  */
 function shrinkNewSpace (finding, target) {
   const { course, liveBytes, semiSpaceBytes, gcPauseRatio } = finding
-  const usedBytes = USED_ROOM_SHARE * (oldLimitBytes(finding) - liveBytes)
+  const usedBytes = USED_REST_SHARE * (oldLimitBytes(finding) - liveBytes)
   const fitting = powerOfTwo(usedBytes)
   const isFit = fitting >= LEAST_SEMI_SPACE && fitting < semiSpaceBytes
   if (course !== 'marks' || target.threadId > 0 || !isFit) return []

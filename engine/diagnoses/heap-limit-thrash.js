@@ -6,6 +6,7 @@ const { ENOUGH_SEMI_SPACE, giveRoom } = require('./heap-limit-thrash-fix')
 const {
   formatBytes, formatMilliseconds, formatNumber, formatRatio, formatSeconds
 } = require('../text/format')
+const { USED_REST_SHARE, marksAlways } = require('../v8/fitting-sizes')
 const { semiSpaceMax } = require('../v8/heap-sizing')
 
 module.exports = defineDiagnosis({
@@ -44,7 +45,7 @@ module.exports = defineDiagnosis({
     // a semi-space is larger: heap-limit-thrash-fix.js. With 110 MiB alive, V8 ran 11 to 14 major
     // GCs a second at limits of 150, 200 and 230 MiB with semi-spaces of 64 MiB, and at 150 MiB
     // with 32 MiB. It ran none at 256 MiB, or at 150 MiB with 16 MiB.
-    usedRestRatio: 0.5,
+    usedRestRatio: USED_REST_SHARE,
     // Share of the thread's available CPU time that GC takes. Wall time would mislead, because a
     // pause of a throttled thread lasts several times longer. A live heap at 85 % of the limit
     // measured 0.2; from 90 % on, 0.5 and more.
@@ -201,7 +202,7 @@ function ruleOut (signals, limits) {
   const keeps =
     signals.liveHeapShareRatio >= limits.keepsShareRatio &&
     comesForRoom(signals, limits, limits.keepsRatio)
-  if (signals.liveHeapShareRatio < limits.liveHeapShareRatio && !marksAlways(signals, limits)) {
+  if (signals.liveHeapShareRatio < limits.liveHeapShareRatio && sayRest(signals, limits) === '') {
     return ok(`${fills}: there is room`, { keeps })
   }
   if (comesForRoom(signals, limits, 1)) return null
@@ -220,22 +221,17 @@ function ruleOut (signals, limits) {
 const restOf = ({ liveHeapBytes: live, liveHeapShareRatio: share }) => live / share - live
 
 /**
- * True if a semi-space is too large for the part of the limit that V8 fills before a major GC.
- * @param {Signals} signals
- * @param {Limits} limits
- */
-const marksAlways = (signals, { usedRestRatio }) =>
-  (signals.semiSpaceCapacityBytes ?? 0) > usedRestRatio * restOf(signals)
-
-/**
  * Why a heap below the usual share of its limit has no room.
  * @param {Signals} signals
  * @param {Limits} limits
  */
-const sayRest = (signals, limits) =>
-  signals.liveHeapShareRatio < limits.liveHeapShareRatio && marksAlways(signals, limits)
-    ? `, the rest is too little for semi-spaces of ${formatBytes(signals.semiSpaceCapacityBytes ?? 0)}`
+function sayRest (signals, limits) {
+  const { liveHeapShareRatio: share, semiSpaceCapacityBytes } = signals
+  const semiSpaceBytes = semiSpaceCapacityBytes ?? 0
+  return share < limits.liveHeapShareRatio && marksAlways(semiSpaceBytes, restOf(signals))
+    ? `, the rest is too little for semi-spaces of ${formatBytes(semiSpaceBytes)}`
     : ''
+}
 
 /**
  * True if major GCs run for lack of room, and cost time.

@@ -73,6 +73,7 @@ module.exports = defineDiagnosis({
         liveBytes: live,
         heldBytes: held,
         semiSpaceBytes: signals.semiSpaceCapacityBytes,
+        semiSpaceMaxBytes: signals.semiSpaceMaxBytes ?? signals.semiSpaceCapacityBytes,
         rssBytes
       },
       evidence: showEvidence(signals, limits, live),
@@ -80,7 +81,8 @@ module.exports = defineDiagnosis({
     }
   },
 
-  fix ({ slackBytes, liveBytes, heldBytes, semiSpaceBytes, rssBytes }, target, limits) {
+  fix (finding, target, limits) {
+    const { slackBytes, liveBytes, heldBytes, semiSpaceBytes, rssBytes } = finding
     const newSpaceSlack = Math.max(0, newSpaceBytes(semiSpaceBytes - SMALLER_SEMI_SPACE_MIB * MIB))
     if (newSpaceSlack >= limits.newSpaceShareRatio * slackBytes) {
       const savedBytes = Math.min(slackBytes, newSpaceSlack)
@@ -98,7 +100,13 @@ module.exports = defineDiagnosis({
     return [
       {
         title: 'A lower heap limit makes V8 collect before it grows so far',
-        change: nodeFlagChange(target, { '--max-old-space-size': megabytes }),
+        change: nodeFlagChange(target, {
+          '--max-old-space-size': megabytes,
+          // Larger ones would leave V8 too little of the limit: decision 98.
+          ...(finding.semiSpaceMaxBytes > limits.semiSpaceBytes && {
+            '--max-semi-space-size': limits.semiSpaceBytes / MIB
+          })
+        }),
         predicted: [prediction('rssBytes', rssBytes, rssBytes - savedBytes)],
         risk: 'A burst with more live objects ends with "heap out of memory": first measure the ' +
           'live heap during a burst.'
@@ -110,8 +118,8 @@ module.exports = defineDiagnosis({
 /** @typedef {typeof module.exports.limits} Limits */
 /** @typedef {Parameters<typeof module.exports.judge>[0]} Signals */
 /**
- * @typedef {Record<'slackBytes' | 'liveBytes' | 'heldBytes' | 'semiSpaceBytes' | 'rssBytes',
- *   number>} Finding
+ * @typedef {Record<'slackBytes' | 'liveBytes' | 'heldBytes' | 'semiSpaceBytes' |
+ *   'semiSpaceMaxBytes' | 'rssBytes', number>} Finding
  */
 
 /**

@@ -66,6 +66,7 @@ module.exports = defineDiagnosis({
         heapResidentBytes,
         liveBytes: live,
         semiSpaceBytes: signals.semiSpaceCapacityBytes,
+        semiSpaceMaxBytes: signals.semiSpaceMaxBytes ?? signals.semiSpaceCapacityBytes,
         rssBytes
       },
       evidence: showEvidence(signals, limits, waste),
@@ -74,9 +75,11 @@ module.exports = defineDiagnosis({
     }
   },
 
-  fix ({ heapResidentBytes, liveBytes: live, semiSpaceBytes, rssBytes }, target) {
+  fix ({ heapResidentBytes, liveBytes: live, rssBytes, ...semi }, target) {
+    const { semiSpaceBytes, semiSpaceMaxBytes } = semi
     const megabytes = comfortableHeapMib(live, COMFORTABLE_SHARE)
-    const semiIsLarge = semiSpaceBytes > ENOUGH_SEMI_SPACE
+    // Larger ones would leave V8 too little of the limit: decision 98.
+    const semiIsLarge = semiSpaceMaxBytes > ENOUGH_SEMI_SPACE
     const young = newSpaceBytes(Math.min(semiSpaceBytes, ENOUGH_SEMI_SPACE))
     // In measurements the old space settles at about twice the live heap after the fix.
     const after = Math.min(heapResidentBytes, LIVE_FACTOR * live + young)
@@ -102,8 +105,8 @@ module.exports = defineDiagnosis({
 /** @typedef {typeof module.exports.limits} Limits */
 /** @typedef {Parameters<typeof module.exports.judge>[0]} Signals */
 /**
- * @typedef {Record<'heapResidentBytes' | 'liveBytes' | 'semiSpaceBytes' | 'rssBytes', number>}
- *   Finding
+ * @typedef {Record<'heapResidentBytes' | 'liveBytes' | 'semiSpaceBytes' | 'semiSpaceMaxBytes' |
+ *   'rssBytes', number>} Finding
  */
 
 /** @param {{ heapResidentBytes: number, liveHeapAtMostBytes: number }} signals */

@@ -7,7 +7,7 @@ const {
 } = require('./semi-space-starvation-causes')
 const { showEvidence } = require('./semi-space-starvation-evidence')
 const { formatBytes, formatNumber, formatRatio } = require('../text/format')
-const { comfortableOldBytes, fittingOldBytes } = require('../v8/fitting-sizes')
+const { comfortableOldBytes, fittingOldBytes, marksAlways } = require('../v8/fitting-sizes')
 const { newSpaceBytes, youngGenerationBytes } = require('../v8/heap-sizing')
 const { predictYoungGeneration, SEMI_SPACE_CHOICES } = require('../v8/young-generation')
 const { nodeFlagChange } = require('../fixes/node-flag')
@@ -189,11 +189,11 @@ module.exports = defineDiagnosis({
     const held = holdingSize(now.liveBytes ?? 0, limits) ?? limits.semiSpaceLargestBytes
     const sizes = pretenures ? [held] : SEMI_SPACE_CHOICES
     const [first, ...larger] = (isLarge ? [limits.semiSpaceLargestBytes] : sizes)
-      .filter(bytes => bytes > now.semiSpaceBytes)
+      .filter(bytes => bytes > now.semiSpaceBytes && !isCrowded(finding, bytes))
       .map(bytes => predictYoungGeneration(now, bytes))
     /** @param {typeof first} size */
     const fits = size => hasRoom(size.extraBytes, rssBytes, shareBytes, limits)
-    if (isLarge && (first === undefined || !fits(first))) return [USE_LESS]
+    if (first === undefined || (isLarge && !fits(first))) return [USE_LESS]
     // A larger size must save enough time for its memory, and must fit the container.
     const cheapest = larger.reduce((best, next) =>
       fits(next) && next.gcPauseRatio < best.gcPauseRatio - best.worthRatio ? next : best, first)
@@ -280,7 +280,8 @@ function tellCause (signals, causes, [force, promote, takes, copy]) {
 function holdLive (choice, finding, limits, fits) {
   const neededBytes = limits.holdsLiveRatio * (finding.liveBytes ?? 0)
   const larger = [...SEMI_SPACE_CHOICES, limits.semiSpaceLargestBytes]
-    .filter(bytes => bytes > choice.semiSpaceBytes && bytes >= neededBytes)
+    .filter(bytes => bytes > choice.semiSpaceBytes && bytes >= neededBytes &&
+      !isCrowded(finding, bytes))
     .map(bytes => predictYoungGeneration(finding, bytes))
   if (choice.semiSpaceBytes >= neededBytes) return choice
   // The old space is not lowered for a size that only may be better.
@@ -336,6 +337,19 @@ function chooseOldMib (finding, semiSpaceBytes) {
   return oldBytes < comfortableOldBytes(liveBytes ?? 0) || oldBytes >= presentBytes || oldBytes <= 0
     ? null
     : oldBytes / MIB
+}
+
+/**
+ * True if V8 would mark the heap all the time with semi-spaces of this size.
+ * @param {Finding} finding
+ * @param {number} semiSpaceBytes
+ */
+function isCrowded (finding, semiSpaceBytes) {
+  const oldMib = chooseOldMib(finding, semiSpaceBytes)
+  const oldBytes = oldMib === null
+    ? finding.heapLimitBytes - youngGenerationBytes(finding.semiSpaceBytes)
+    : oldMib * MIB
+  return marksAlways(semiSpaceBytes, oldBytes - (finding.liveBytes ?? 0))
 }
 
 /** @typedef {typeof module.exports.limits} Limits */

@@ -37,6 +37,19 @@ const comfortableHeapMib = (liveBytes, liveShareRatio) => Math.max(
 )
 
 /**
+ * V8 runs a major GC at the latest at this share of what the live heap leaves of its limit, and
+ * marks the heap all the time if a semi-space is larger: decision 98.
+ */
+const USED_REST_SHARE = 0.5
+
+/**
+ * @param {number} semiSpaceBytes
+ * @param {number} restBytes maximum of the old generation less the live heap
+ * @returns {boolean} true if V8 would mark the heap all the time
+ */
+const marksAlways = (semiSpaceBytes, restBytes) => semiSpaceBytes > USED_REST_SHARE * restBytes
+
+/**
  * Largest old generation that fits into a container beside all other memory, in steps of 16 MiB.
  * @param {{ limitBytes: number, besideBytes: number, youngBytes: number }} container
  *   besideBytes: resident memory that is not the heap
@@ -85,7 +98,9 @@ module.exports = {
   comfortableOldBytes,
   neededContainerBytes,
   fittingSemiSpaceBytes,
+  marksAlways,
   comfortableHeapMib,
   ENOUGH_SEMI_SPACE_BYTES,
-  NODE_BESIDE_BYTES
+  NODE_BESIDE_BYTES,
+  USED_REST_SHARE
 }

@@ -957,6 +957,9 @@ describe('semi-space-starvation', () => {
       ['USE_LESS']],
     ['much, with semi-spaces of 64 MiB', { scavengeSeconds: 0.4, semiMib: 64 }, 'suspected',
       ['USE_LESS']],
+    ['much, and a heap limit that is too low for larger ones',
+      { scavengeSeconds: 0.4, liveMib: 140, majors: 0.3, majorSeconds: 0.01 }, 'suspected',
+      ['USE_LESS']],
     ['much, in a heap near its limit',
       { scavengeSeconds: 0.4, liveMib: 290, majors: 0.3, majorSeconds: 0.01 }, 'ok', []],
     ['much, most of it major GCs', { scavengeSeconds: 0.1, majors: 9, majorSeconds: 0.2 },
@@ -1560,6 +1563,19 @@ it('functions that are compiled from text and retained are a context leak', () =
   const { primary, verdict } = watch({ seconds: 60, at: t => withCode(t, 1.6) })
   expect(primary?.diagnosis).toBe('context-leak')
   expect(verdict('context-leak').summary).toMatch(/^Compiled code grows by /)
+})
+
+it.each([
+  ['oversized-heap', { heapMib: 300, rssMib: 380 }, () => ({})],
+  ['idle-heap-not-returned', { heapMib: 250, rssMib: 340 }, resting]
+])('the lower limit of %s comes with semi-spaces that fit beside the live heap', (id, app, does) => {
+  const flagsWith = (/** @type {number} */ semiMib) => watch({
+    seconds: 120,
+    helloChanges: { execArgv: [`--max-semi-space-size=${semiMib}`] },
+    at: t => ({ liveMib: 12, heapLimitMib: 3000, ...does(t), ...app })
+  }).verdict(id).fix[0].change.flag
+  expect(flagsWith(16)).toBe('--max-old-space-size=64')
+  expect(flagsWith(64)).toBe('--max-old-space-size=64 --max-semi-space-size=16')
 })
 
 describe('a heap at 70 % of its limit', () => {
