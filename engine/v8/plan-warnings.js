@@ -5,7 +5,8 @@ const {
   fittingOldBytes,
   fittingSemiSpaceBytes,
   ENOUGH_SEMI_SPACE_BYTES,
-  NODE_BESIDE_BYTES
+  NODE_BESIDE_BYTES,
+  marksAlways
 } = require('./fitting-sizes')
 const { youngGenerationBytes } = require('./heap-sizing')
 const { liveWarnings, FULL_SHARE } = require('./plan-live')
@@ -23,6 +24,11 @@ const LEAST_OLD_BYTES = 32 * MIB
  */
 const SMALL_SEMI_SPACE_BYTES = 4 * MIB
 
+/** V8 does not begin to mark a smaller live heap. */
+const MARKED_BYTES = 8 * MIB
+/** Share of a half-full old generation that a semi-space may have: half of the rest. */
+const SEMI_SPACE_SHARE = 1 / 4
+
 /**
  * Warnings of a planned case, worst first: the app does not start, dies, outgrows its container, or
  * becomes slow.
@@ -38,6 +44,7 @@ function warningsOf (planned, { from, running }) {
     ...limitWarnings(planned, running),
     ...(from ? comparison(from, planned) : []),
     ...semiSpaceWarnings(planned),
+    ...markingWarnings(planned),
     ...notesOf(planned, running)
   ]
 }
@@ -147,6 +154,25 @@ function semiSpaceWarnings (planned) {
     )
   }
   return warnings
+}
+
+/**
+ * Warning of semi-spaces that leave V8 too little of the old generation, whatever is alive. With 64
+ * MiB for both, an API on Node 24 used 16.7 s of CPU time in 14 s, and 0.8 s with semi-spaces of 16
+ * MiB: docs/decisions/0098-semi-spaces-need-half-of-the-rest.md.
+ * @param {PlanCase} planned
+ */
+function markingWarnings ({ sizes: { semiSpaceBytes: semi, oldBytes: old } }) {
+  if (semi === null || old === null || !marksAlways(semi, old - MARKED_BYTES)) return []
+  const fitting = Math.min(
+    ENOUGH_SEMI_SPACE_BYTES, 2 ** Math.floor(Math.log2(Math.max(MIB, SEMI_SPACE_SHARE * old)))
+  )
+  return [
+    `Semi-spaces of ${formatMebibytes(semi)} beside an old generation of ` +
+      `${formatMebibytes(old)}: once more than ${formatMebibytes(MARKED_BYTES)} are alive, V8 ` +
+      'may mark the heap all the time. A small API used 20 times as much CPU time. ' +
+      `--max-semi-space-size=${fitting / MIB} prevents it.`
+  ]
 }
 
 /**

@@ -217,6 +217,17 @@ describe('a plan', () => {
       }
     ])
   })
+  it.each([
+    ['--max-old-space-size=64', '--max-semi-space-size=16 prevents it'],
+    ['--max-old-space-size=120 --max-semi-space-size=64', '--max-semi-space-size=16 prevents it'],
+    ['--max-old-space-size=24 --max-semi-space-size=16', '--max-semi-space-size=4 prevents it'],
+    ['--max-old-space-size=64 --max-semi-space-size=16', null],
+    ['--max-old-space-size=512', null]
+  ])('warns of semi-spaces that leave too little of the old generation: %s', (flags, advice) => {
+    const told = warningsIn('24', '8Gi', flags)
+    expect(told.includes('may mark the heap all the time')).toBe(advice !== null)
+    expect(told).toContain(advice ?? '')
+  })
   it('uses the memory of the machine if there is no limit', () => {
     expect(figures(rowsOf('20,22', '', '', { hostMemory: '15500Mi' }))).toEqual([
       ['20', null, 2096, 16],
