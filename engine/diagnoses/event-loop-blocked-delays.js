@@ -192,6 +192,7 @@ const throttledText = ({ cpuThrottledRatio }) =>
   `the CPU quota throttled the process in ${formatRatio(cpuThrottledRatio ?? 0)} of its periods`
 
 module.exports = {
+  areEventsShort,
   findFrequent,
   findLack,
   findRare,

@@ -3,6 +3,7 @@
 const { defineDiagnosis, ok } = require('./define-diagnosis')
 const { prediction } = require('./evidence')
 const {
+  areEventsShort,
   findFrequent,
   findLack,
   findRare,
@@ -143,6 +144,10 @@ module.exports = defineDiagnosis({
     const isCertain = isLong && waiters !== 'perhaps' && !isGuess(signals, limits)
     const waits = !areRare && waitsInside(signals, limits)
     const lack = waits ? null : findLack(signals, limits)
+    if (lack === 'cpu' && areEventsShort(signals, limits)) {
+      return ok(`${throttledText(signals)} and the event loop is never idle, but an event takes ` +
+        `only ${ms(signals.cpuPerEventSeconds ?? 0)} of CPU time on average`)
+    }
     const waited = `${ms(mean)} on average, up to ${ms(longest)}`
     return {
       state: isCertain ? 'confirmed' : 'suspected',

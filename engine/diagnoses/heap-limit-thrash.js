@@ -272,7 +272,8 @@ const findNeededPauses = ({ liveHeapShareRatio, recentMajorsPerCpuSecond }, limi
  */
 const pausesEvidence = (signals, needed, { pauseRatio: usual }) =>
   evidence('recentGcPauseRatio', signals.recentGcPauseRatio, needed, (_, limit) =>
-    `GC pauses take ${sayPauses(signals)}; the threshold is ${limit} of CPU time` +
+    `GC pauses take ${sayPauses(signals)}; ` +
+    `${signals.recentGcCpuRatio < needed ? 'certain from' : 'the threshold is'} ${limit} of CPU time` +
       `${needed < usual ? `, as major GCs are frequent; otherwise ${formatRatio(usual)}` : ''}.`)
 
 /** @param {Signals} signals */
