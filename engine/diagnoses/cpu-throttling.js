@@ -2,7 +2,7 @@
 
 const { defineDiagnosis, ok, unknown } = require('./define-diagnosis')
 const { evidence, listEvidence, prediction } = require('./evidence')
-const { findWaiters } = require('./waiters')
+const { WAITER_LIMITS, findWaiters } = require('./waiters')
 const { formatMilliseconds: ms, formatNumber, formatRatio } = require('../text/format')
 
 module.exports = defineDiagnosis({
@@ -38,9 +38,7 @@ module.exports = defineDiagnosis({
     // and compiles code. A suspicion needs one interval of the agent's readings.
     windowSeconds: 20,
     leastSeconds: 10,
-    // Without a server, a late timer matters only if the loop waits for it: event-loop-blocked.
-    batchBusyRatio: 0.9,
-    batchTimers: 1,
+    ...WAITER_LIMITS,
     // One thread alone cannot use up a whole core. A larger quota is used up by several threads.
     leastCores: 1,
     coresFactor: 2,
@@ -60,7 +58,8 @@ module.exports = defineDiagnosis({
         : unknown('not known yet: throttled periods of the CPU limit')
     }
     const quota = cpuQuotaCores === null ? '' : ` of ${formatCores(cpuQuotaCores)}`
-    const did = `CPU limit${quota} stopped the process in ${formatRatio(throttled)} of its periods`
+    const did =
+      `CPU limit${quota} throttled the process in ${formatRatio(throttled)} of its periods`
     const waits = waited === null
       ? ''
       : `; the main thread was ready but had no CPU for ${formatRatio(waited)} of the time`

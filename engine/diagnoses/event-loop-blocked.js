@@ -14,7 +14,7 @@ const {
   waitsInside
 } = require('./event-loop-blocked-delays')
 const { capital, showEvidence, showRare } = require('./event-loop-blocked-evidence')
-const { findWaiters } = require('./waiters')
+const { WAITER_LIMITS, findWaiters } = require('./waiters')
 const { captureCommand } = require('../fixes/command')
 const {
   formatMilliseconds: ms, formatNumber, formatRatio, formatSeconds
@@ -115,14 +115,7 @@ module.exports = defineDiagnosis({
     // If the thread uses a CPU during less than this share of its busy time, it waits inside a
     // call.
     waitingCpuShareRatio: 0.5,
-    // Without a listening server, a late timer matters only if the loop waits for it. A batch
-    // program works without a pause: its loop is busy 0.99 of the time, and less while it reads
-    // files. Queue workers with a blocked loop measured 0.24 to 0.37. A timer that computes for
-    // most of its interval measured 0.8.
-    batchBusyRatio: 0.9,
-    // A program that pauses between the pieces of its work always has a timer: frames are sent in
-    // the pauses.
-    batchTimers: 1,
+    ...WAITER_LIMITS,
     // Share of the wait that remains once the blocking call is removed, caused by other computation
     // of the app.
     remainingWaitShareRatio: 0.1

@@ -273,7 +273,8 @@ const findNeededPauses = ({ liveHeapShareRatio, recentMajorsPerCpuSecond }, limi
 const pausesEvidence = (signals, needed, { pauseRatio: usual }) =>
   evidence('recentGcPauseRatio', signals.recentGcPauseRatio, needed, (_, limit) =>
     `GC pauses take ${sayPauses(signals)}; ` +
-    `${signals.recentGcCpuRatio < needed ? 'certain from' : 'the threshold is'} ${limit} of CPU time` +
+      (signals.recentGcCpuRatio < needed ? 'the finding is certain from' : 'the threshold is') +
+      ` ${limit} of CPU time` + (signals.recentGcCpuRatio < needed ? ' on' : '') +
       `${needed < usual ? `, as major GCs are frequent; otherwise ${formatRatio(usual)}` : ''}.`)
 
 /** @param {Signals} signals */

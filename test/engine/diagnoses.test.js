@@ -1568,7 +1568,7 @@ it('functions that are compiled from text and retained are a context leak', () =
 it.each([
   ['oversized-heap', { heapMib: 300, rssMib: 380 }, () => ({})],
   ['idle-heap-not-returned', { heapMib: 250, rssMib: 340 }, resting]
-])('the lower limit of %s comes with semi-spaces that fit beside the live heap', (id, app, does) => {
+])('the lower limit of %s comes with semi-spaces that fit the live heap', (id, app, does) => {
   const flagsWith = (/** @type {number} */ semiMib) => watch({
     seconds: 120,
     helloChanges: { execArgv: [`--max-semi-space-size=${semiMib}`] },
