@@ -43,7 +43,7 @@ function * collectors ({
     // Malloc may free and retain memory while anonymous memory stands still: with access to malloc,
     // scan every ten seconds even then.
     yield new MemoryMap(
-      { frameMs, metered, onMaps: addons.readMaps, ...(access && { atRestEverySeconds: 0 }) },
+      { frameMs, metered, onMaps: addons.readMaps, ...(access && { atRestEverySeconds: 10 }) },
       { read: files.readKept }
     )
     if (access) yield require('./allocator-statistics').allocatorStatistics(access)

@@ -5,7 +5,7 @@ const { isTemporary } = require('../read-file')
 const { memoryReader } = require('./memory-reader')
 const { MOVED_SHARE, MemoryScan } = require('./memory-scan')
 
-const EVERY_SECONDS = 10
+const EVERY_SECONDS = 5
 /** Interval at rest: while anonymous memory is constant, its parts hardly change. */
 const AT_REST_EVERY_SECONDS = 60
 /** Least change that ends the rest: garbage alone moves a small memory by more than MOVED_SHARE. */

@@ -188,6 +188,13 @@ function judgeSmall (signals, limits, { rise, growth, seconds, steady, runway })
   if (mayLeak && steady >= limits.steadinessRatio) {
     return unknown(`${sayGrew(rise)} in a straight line: too little to judge`)
   }
+  const isSignificant = (signals.outsideHeapTrend?.score ?? 0) >= limits.doubtScore
+  const grewLately = (signals.outsideHeapLatelyRatio ?? 0) >= limits.pausesRatio
+  if (grows && isMuch && isSignificant && grewLately) {
+    return unknown(
+      `${sayGrew(rise)} in ${formatSeconds(seconds)}, and still grows: too little to judge`
+    )
+  }
   const now = formatBytes(signals.outsideHeapBytes)
   return ok(
     `${now} outside the heap, changed by ${formatBytes(rise)} since the warm-up`,

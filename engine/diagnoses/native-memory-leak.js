@@ -68,10 +68,11 @@ module.exports = defineDiagnosis({
     // it within a minute.
     riseBytes: 24 * 2 ** 20,
     // Less is worth one if its line is this straight for this time, this fast, and as long as this
-    // share of the age of the process: in an older one the load moves as much. Iterators of a
-    // database, 14 MiB a minute, had 0.94 to 0.99. No healthy app had, of some 150 recorded ones.
+    // share of the age of the process: in an older one the load moves as much. Iterators and
+    // databases that leak 14 and 24 MiB a minute had 0.79 to 0.99. No healthy app had, of some 150
+    // recorded ones.
     straightRiseBytes: 10 * 2 ** 20,
-    straightRatio: 0.9,
+    straightRatio: 0.75,
     straightSeconds: 45,
     straightBytesPerSecond: 0.08 * 2 ** 20,
     straightShareRatio: 0.5,
@@ -81,6 +82,8 @@ module.exports = defineDiagnosis({
     suspectedSteadinessRatio: 0.5,
     // Below this steadiness a suspicion is withdrawn.
     levelsOffRatio: 0.3,
+    // A rise with this Mann–Kendall score that goes on is not noise.
+    doubtScore: 2,
     // Growth of the last 20 s below this share of the trend is a pause. No time to the limit is
     // told then, and nothing is confirmed.
     pausesRatio: 0.3,

@@ -217,8 +217,8 @@ const tracks = Object.freeze({
   heapResidentBytes: /** @type {Track} */ ({
     unit: 'bytes',
     keep: 'min',
-    read: (values, workers) =>
-      values.heapPhysicalBytes === undefined ? undefined : heapResident(values, workers)
+    read: (values, workers, scan) =>
+      values.heapPhysicalBytes === undefined ? undefined : heapResident(values, workers, scan)
   }),
   oldSpaceBytes: long(spaceUsed('old_space')),
   largeObjectSpaceBytes: long(spaceUsed('large_object_space')),

@@ -1,6 +1,7 @@
 'use strict'
 
 const { NODE_MALLOC_BYTES } = require('./parts')
+const { uncountedBytes } = require('./frame-parts')
 
 /** @typedef {import('../history/tracks').Values} Values */
 /** @typedef {import('../history/tracks').Workers} Workers */
@@ -36,6 +37,10 @@ const TCMALLOC_CACHES_BYTES = 32 * 2 ** 20
  * @property {number} unexplainedBytes bytes owned neither by V8 nor by malloc
  * @property {number} externalBytes Buffers and other external memory of V8 in malloc's memory
  * @property {number} addonExternalBytes external memory in the addon's mimalloc
+ * @property {number} outsideBytes outside all heaps, with the heaps of workers that do not report
+ * @property {number} anonBytes anonymous memory of the process at that moment
+ * @property {number} uncountedBytes part of anonBytes that V8 did not count in its heaps
+ * @property {number} workerHeapsBytes heaps of workers that reported at that moment
  * @property {number} externalCountedBytes external memory that V8 counted for this isolate at that
  *   moment
  * @property {number} nativeBytes other memory in use: as reported by malloc, otherwise Node's
@@ -112,6 +117,11 @@ function scanOf (values, { allocator }, workers, previous) {
     pooledBytes: places.pooledBytes,
     addonMallocBytes: places.addonMallocBytes - addonExternalBytes,
     unexplainedBytes: places.unexplainedBytes,
+    outsideBytes: mallocBytes + resident.stacks + resident.webassembly + places.addonMallocBytes +
+      places.silentHeapBytes + places.unexplainedBytes,
+    anonBytes: values.rssAnonBytes ?? 0,
+    uncountedBytes: uncountedBytes(values, workers),
+    workerHeapsBytes: workers.heapBytes,
     externalBytes,
     addonExternalBytes,
     externalCountedBytes: values.externalBytes ?? 0,

@@ -19,6 +19,11 @@ const NEW_SHARE = 0.3
 /** With this many readings after major GCs other readings are not needed. */
 const ENOUGH_READINGS = 7
 /**
+ * The same for memory outside the heap, which is no exact measurement: seven readings show
+ * significant growth only if each of them exceeds all earlier ones.
+ */
+const ENOUGH_OUTSIDE_READINGS = 10
+/**
  * Readings after major GCs replace all readings if they cover this share of the span of all
  * readings. In one app, the first major GCs came once a second: seven readings covered only six
  * seconds of a minute's growth.
@@ -79,9 +84,10 @@ function growthOf (track) {
 function growthAfterMajors (track) {
   const [settled, all] = [readingsOf(track, true), readingsOf(track, false)]
   const name = `${track} after majors`
+  const enough = track === 'outsideHeapBytes' ? ENOUGH_OUTSIDE_READINGS : ENOUGH_READINGS
   return window => window.once(name, () => {
     const found = growth(window, settled)
-    if (found.readings < ENOUGH_READINGS) return growth(window, all)
+    if (found.readings < enough) return growth(window, all)
     // The trend of all readings spans at most the time since the warm-up. If the trend after major
     // GCs spans most of that time, the trend of all readings is not computed.
     const spanSeconds = found.trend?.spanX ?? 0

@@ -34,7 +34,7 @@ class WorkloadSizes {
    * @param {Target} target
    */
   frame (target) {
-    const { frame, values, workers, neighbours } = target
+    const { frame, values, workers, scan, neighbours } = target
     if (!frame || target.thread !== 'main' || values.rssBytes === undefined) return
     const container = containerOf(target)
     this.#days.add(container, {
@@ -44,7 +44,7 @@ class WorkloadSizes {
       heapUsedBytes: values.heapUsedBytes,
       liveHeapBytes: values.liveHeapBytes,
       ...(values.heapPhysicalBytes !== undefined && {
-        besideBytes: Math.max(0, values.rssBytes - heapResident(values, workers))
+        besideBytes: Math.max(0, values.rssBytes - heapResident(values, workers, scan))
       })
     })
     const { containerOomKills: kills } = values

@@ -87,7 +87,7 @@ class ForcedReadings {
       Math.max(LEAST_SECONDS, PART_OF_WATCH[need] * Math.min(watchedSeconds, MOST_WATCHED_SECONDS))
     if (uptimeSeconds - readings.readAtSeconds < distanceSeconds) return
     readings.askedAtSeconds = uptimeSeconds
-    readings.outsideBytes = outsideHeap(values, target.workers) ?? NaN
+    readings.outsideBytes = outsideHeap(values, target.workers, target.scan) ?? NaN
     return this.#ask(target, readings)
   }
 
@@ -132,9 +132,9 @@ class ForcedReadings {
  *   memory outside the heap
  * @param {import('@memwatch/engine/history/target').Target} target
  */
-function weighFreed (readings, { frame, values, workers }) {
+function weighFreed (readings, { frame, values, workers, scan }) {
   if (!frame || Number.isNaN(readings.outsideBytes)) return
-  const freed = readings.outsideBytes - (outsideHeap(values, workers) ?? NaN)
+  const freed = readings.outsideBytes - (outsideHeap(values, workers, scan) ?? NaN)
   const isMuch = freed >= Math.max(FREED.bytes, FREED.share * readings.outsideBytes)
   if (isMuch) readings.freed++
   if (isMuch || frame.uptimeSeconds - readings.askedAtSeconds > FREED.withinSeconds) {

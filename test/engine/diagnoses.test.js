@@ -3651,18 +3651,26 @@ describe('the bound of a live heap without major GCs', () => {
 
 describe('growing memory outside the heap', () => {
   it.each([
-    // 16 MiB, too little to judge; less steady; hardly steady; slow.
-    [0.02, 0.65, 'unknown', false],
-    [0.02, 0.4, 'ok', true],
-    [0.02, 0.2, 'ok', false],
-    [0.001, 0.4, 'ok', false]
-  ])('a small rise of %d MiB/s, with a steadiness of %d: %s', (slope, steadiness, state, keeps) => {
+    // 16 MiB, too little to judge; less steady; hardly steady; slow. Then with its last 20 s.
+    [0.02, 0.65, 0, 'unknown', false],
+    [0.02, 0.4, 0, 'ok', true],
+    [0.02, 0.2, 0, 'ok', false],
+    [0.001, 0.4, 0, 'ok', false],
+    [0.02, 0, 0.31, 'unknown', false],
+    [0.02, 0, 0.29, 'ok', false],
+    [0.001, 0, 0.31, 'ok', false]
+  ])('a small rise of %d MiB/s, steadiness %d, lately %d of it: %s', (
+    slope, steadiness, lately, state, keeps
+  ) => {
     const { judge, limits } = require('../../engine/diagnoses/native-memory-leak')
-    const trend = { rise: 16 * MIB, slope: slope * MIB, seconds: 800, steadinessRatio: steadiness }
+    const trend = {
+      rise: 16 * MIB, slope: slope * MIB, seconds: 800, score: 3, steadinessRatio: steadiness
+    }
     const signals = {
       outsideHeapBytes: 60 * MIB,
       outsideHeapReadings: 20,
       outsideHeapTrend: trend,
+      outsideHeapLatelyRatio: lately,
       memoryRunwayBytes: 4000 * MIB,
       forcedFreedBytes: null,
       outsideHeapLastingTrend: null
@@ -3674,17 +3682,20 @@ describe('growing memory outside the heap', () => {
   const leak = (/** @type {number} */ mibPerSecond, of = {}) =>
     watch({
       seconds: 90,
-      at: t => ({
-        nativeMib: 12 + 3 * t,
-        rssMib: 60 + 3 * t,
-        ...of,
-        values: {
-          residentBytes: {
-            webassembly: mibPerSecond * 10 * Math.floor(t / 10) * MIB, other: 30 * MIB
-          },
-          ...of.values?.(t)
+      at: t => {
+        const webassembly = mibPerSecond * 10 * Math.floor(t / 10) * MIB
+        return {
+          nativeMib: 12 + 3 * t,
+          rssMib: 60 + 3 * t,
+          ...of,
+          values: {
+            residentBytes: {
+              webassembly, malloc_heap: (12 + 3 * t) * MIB - webassembly, other: 30 * MIB
+            },
+            ...of.values?.(t)
+          }
         }
-      })
+      }
     }).verdict('native-memory-leak')
   it.each([
     [1.6, 'it is WebAssembly memory', 'WebAssembly memories grow by'],
