@@ -21,6 +21,8 @@ class CaptureAnalysis {
    * @type {WeakSet<Capture>}
    */
   #whole = new WeakSet()
+  /** Growth of the live heap while a heap profile ran. @type {WeakMap<Capture, number>} */
+  #growth = new WeakMap()
 
   /**
    * @param {object} parts
@@ -54,19 +56,21 @@ class CaptureAnalysis {
    * @param {Capture} capture
    * @param {Hello} hello
    * @param {{ isWhole?: boolean, heap?: import('./heap-suspects').HeapProfiles | null,
-   *   names?: import('./rules').CaptureRule['names'] }} [options] isWhole: true for a heap profile
-   *   that began long before the capture; heap: see suspects.js; names: see rules.js
+   *   names?: import('./rules').CaptureRule['names'], heapGrowthBytes?: number }} [options]
+   *   isWhole: true for a heap profile that began long before the capture; heap: see
+   *   suspects.js; heapGrowthBytes: see HeapProfiles; names: see rules.js
    * @returns {Capture['suspects']} null for a profile that does not fit in memory; the profile can
    *   still be downloaded
    * @throws {Error} if a part is not a profile
    */
-  findSuspects (capture, hello, { isWhole = false, heap, names } = {}) {
+  findSuspects (capture, hello, { isWhole = false, heap, names, heapGrowthBytes } = {}) {
     if (isWhole) this.#whole.add(capture)
+    if (heapGrowthBytes !== undefined) this.#growth.set(capture, heapGrowthBytes)
     const parts = this.#partsOf(capture)
-    const suspects = this.#read(capture, hello, { parts, heap, names })
+    const suspects = this.#read(capture, hello, { parts, heap, names, heapGrowthBytes })
     // The first reading may have named sites that the whole profile does not.
     return isWhole && suspects?.sites.length === 0 && capture.suspects
-      ? this.findEarlySuspects(capture, hello, { isOver: true })
+      ? this.findEarlySuspects(capture, hello, { isOver: true, heapGrowthBytes })
       : suspects
   }
 
@@ -74,12 +78,13 @@ class CaptureAnalysis {
    * Suspects of the first reading of a heap profile.
    * @param {Capture} capture
    * @param {Hello} hello
-   * @param {{ isOver?: boolean }} [options] isOver: true if the profile no longer runs
+   * @param {{ isOver?: boolean, heapGrowthBytes?: number }} [options] isOver: true if the profile
+   *   no longer runs
    * @returns {Capture['suspects']}
    * @throws {Error} if the reading is not a profile
    */
-  findEarlySuspects (capture, hello, { isOver = false } = {}) {
-    return this.#read(capture, hello, { parts: [], isEarly: true, isOver })
+  findEarlySuspects (capture, hello, { isOver = false, heapGrowthBytes } = {}) {
+    return this.#read(capture, hello, { parts: [], isEarly: true, isOver, heapGrowthBytes })
   }
 
   /**
@@ -91,7 +96,8 @@ class CaptureAnalysis {
     try {
       return {
         before: hasBefore ? this.profile(heap, 'before') : undefined,
-        after: this.profile(heap, 'profile')
+        after: this.profile(heap, 'profile'),
+        heapGrowthBytes: this.#growth.get(heap)
       }
     } catch {
       return null
@@ -128,13 +134,13 @@ class CaptureAnalysis {
    * @param {Hello} hello
    * @param {{ parts: Capture['parts'], isEarly?: boolean, isOver?: boolean,
    *   heap?: import('./heap-suspects').HeapProfiles | null,
-   *   names?: import('./rules').CaptureRule['names'] }} options
+   *   names?: import('./rules').CaptureRule['names'], heapGrowthBytes?: number }} options
    * @returns {Capture['suspects']}
    */
-  #read (capture, hello, { parts, isEarly = false, isOver = false, heap, names }) {
+  #read (capture, hello, { parts, isEarly = false, isOver = false, heap, ...options }) {
     try {
       return this.#suspectsOf(
-        { ...capture, parts, isEarly, isOver, names },
+        { ...capture, parts, isEarly, isOver, ...options },
         part => this.profile(capture, isEarly ? 'before' : part),
         hello,
         undefined,

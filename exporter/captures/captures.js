@@ -313,7 +313,8 @@ class Captures extends EventEmitter {
    * @param {RunningCapture} running
    * @param {Promise<{ bytes: number, sha256: string }>} written
    */
-  async #readEarly ({ capture, target }, written) {
+  async #readEarly (running, written) {
+    const { capture, target } = running
     /** @type {Capture['suspects']} */
     let suspects
     /** @type {Capture['parts']} */
@@ -321,7 +322,9 @@ class Captures extends EventEmitter {
     try {
       const { bytes, sha256 } = await written
       parts = [{ part: 'before', bytes, sha256 }]
-      suspects = this.#analysis.findEarlySuspects(capture, target.hello)
+      suspects = this.#analysis.findEarlySuspects(capture, target.hello, {
+        heapGrowthBytes: running.heapGrowthBytes
+      })
     } catch {
       // The end of the capture reports an incomplete reading.
       return
@@ -366,7 +369,8 @@ class Captures extends EventEmitter {
       capture.suspects = this.#analysis.findSuspects(capture, target.hello, {
         isWhole: running.sampledSeconds > seconds,
         heap: names === 'inner' ? this.#heapProfilesOf(running) : undefined,
-        names
+        names,
+        heapGrowthBytes: running.heapGrowthBytes
       })
       capture.retainers = await this.#analysis.findRetainers(capture, target.hello)
       this.#keep(capture)

@@ -4,7 +4,7 @@ const { packageOf } = require('@memwatch/engine/text/code-owner')
 const { formatRatio } = require('@memwatch/engine/text/format')
 const { LEAST_SHARE, NAMED_SITES } = require('@memwatch/engine/text/suspect-text')
 const {
-  appFirst, findOwners, heapSites, leadingPackage, ownersFirst
+  appFirst, findOwners, heapSites, leadingPackage, ownersFirst, withoutReplaced
 } = require('./heap-sites')
 const { InlinedCallees } = require('./inlined')
 const { innerCalls } = require('./inner-calls')
@@ -28,7 +28,8 @@ const LEAST_INNER_RATIO = 0.1
 /** @typedef {import('./heap-sites').HeapSite} HeapSite */
 /**
  * @typedef {{ before: import('./heap-sites').HeapProfile | undefined,
- *   after: import('./heap-sites').HeapProfile }} HeapProfiles both readings of a heap profile
+ *   after: import('./heap-sites').HeapProfile, heapGrowthBytes?: number }} HeapProfiles both
+ *   readings of a heap profile; heapGrowthBytes: growth of the live heap meanwhile, if known
  */
 
 /**
@@ -42,7 +43,7 @@ const LEAST_INNER_RATIO = 0.1
  * @returns {Suspects | null} null if no package leads, or if no function of the app runs there
  */
 function innerSuspects (profile, heap, owns, hello, sources) {
-  const { sites: all } = heapSites(heap.before, heap.after, hello.agentFolder)
+  const { sites: all } = grownSites(heap, owns, hello)
   const outer = leadingPackage(owns ? findOwners(all) : all)
   if (!outer) return null
   const suspects = heapSuspects(heap, { of: 'grown bytes', owns }, hello, sources)
@@ -74,6 +75,14 @@ function innerSuspects (profile, heap, owns, hello, sources) {
 const sayInlined = place => `V8 may have inlined it into ${place}`
 
 /**
+ * @param {HeapProfiles} profiles
+ * @param {boolean} owns
+ * @param {Hello} hello
+ */
+const grownSites = ({ before, after, heapGrowthBytes }, owns, { agentFolder }) =>
+  withoutReplaced(heapSites(before, after, agentFolder), { heapGrowthBytes, owns })
+
+/**
  * Suspects of a heap profile, or of an allocation profile.
  * @param {HeapProfiles} profiles
  * @param {{ of: 'grown bytes' | 'allocated bytes', owns: boolean, isEarly?: boolean,
@@ -83,8 +92,8 @@ const sayInlined = place => `V8 may have inlined it into ${place}`
  * @param {Sources} sources
  * @returns {Suspects}
  */
-function heapSuspects ({ before, after }, { of, owns, isEarly, isOver }, hello, sources) {
-  const { totalBytes, sites: all } = heapSites(before, after, hello.agentFolder)
+function heapSuspects (profiles, { of, owns, isEarly, isOver }, hello, sources) {
+  const { totalBytes, sites: all } = grownSites(profiles, owns, hello)
   const candidates = owns || isEarly ? findOwners(all) : all
   const sites = appFirst(owns ? ownersFirst(candidates) : candidates)
   const callees = new InlinedCallees(file => sources.text(file))

@@ -1,5 +1,7 @@
 'use strict'
 
+const { signalsOf } = require('@memwatch/engine/signals/index')
+
 /**
  * Time limit for the rest of a capture. The agent's answer and the end of the data arrive over two
  * connections, at about the same time.
@@ -24,6 +26,17 @@ class RunningCapture {
     this.capture = capture
     this.target = target
     this.sampledSeconds = sampledSeconds
+  }
+
+  /**
+   * @returns {number | undefined} bytes by which the live heap grows while a heap profile runs, by
+   *   its trend across major GCs; undefined without a trend
+   */
+  get heapGrowthBytes () {
+    const window = this.target.window()
+    const trend = window && signalsOf(window).liveHeapTrend
+    const seconds = this.sampledSeconds + this.capture.seconds
+    return trend ? Math.max(0, trend.slope) * seconds : undefined
   }
 
   /**

@@ -22,9 +22,11 @@ const BLOCKED_SECONDS = 0.02
 
 /**
  * @param {Pick<import('./captures').Capture, 'kind' | 'parts' | 'diagnosis'> &
- *   { isEarly?: boolean, isOver?: boolean, names?: import('./rules').CaptureRule['names'] }} capture
+ *   { isEarly?: boolean, isOver?: boolean, names?: import('./rules').CaptureRule['names'],
+ *   heapGrowthBytes?: number }} capture
  *   isEarly: true for a heap profile of which only the first reading is used; it also contains
- *   objects of unfinished requests. isOver: true if the profile no longer runs. names: see rules.js
+ *   objects of unfinished requests. isOver: true if the profile no longer runs. names: see
+ *   rules.js. heapGrowthBytes: see HeapProfiles
  * @param {(part: string) => any} read reads a part of the capture as a profile
  * @param {import('@memwatch/agent/protocol/frame').Hello} hello hello of the target whose files may
  *   be read
@@ -35,7 +37,7 @@ const BLOCKED_SECONDS = 0.02
  * @throws {Error} when a part is no profile
  */
 function suspectsOf (
-  { kind, parts, diagnosis, isEarly = false, isOver = false, names },
+  { kind, parts, diagnosis, isEarly = false, isOver = false, names, heapGrowthBytes },
   read,
   hello,
   sources = Sources.of(hello),
@@ -45,7 +47,11 @@ function suspectsOf (
   if (kind === 'heap_profile' || kind === 'allocation_profile') {
     const before = parts.some(({ part }) => part === 'before') ? read('before') : undefined
     const of = kind === 'heap_profile' ? 'grown bytes' : 'allocated bytes'
-    const profiles = { before, after: read('profile') }
+    const profiles = {
+      before,
+      after: read('profile'),
+      ...(kind === 'heap_profile' && { heapGrowthBytes })
+    }
     return heapSuspects(profiles, { of, owns, isEarly, isOver }, hello, sources)
   }
   if (kind !== 'cpu_profile') return null

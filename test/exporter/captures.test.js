@@ -14,7 +14,7 @@ const { Quarantine } = require('../../exporter/data-folder/quarantine')
 const { blockingCallIn } = require('../../exporter/captures/blocking-calls')
 const { cpuSuspects } = require('../../exporter/captures/cpu-suspects')
 const { dataHandlers } = require('../../exporter/captures/data-handlers')
-const { appFirst, heapSites } = require('../../exporter/captures/heap-sites')
+const { appFirst, heapSites, withoutReplaced } = require('../../exporter/captures/heap-sites')
 const { parseBounded } = require('../../exporter/data-folder/bounded-json')
 const { InlinedCallees } = require('../../exporter/captures/inlined')
 const { nativeCalls } = require('../../exporter/captures/native-calls')
@@ -216,6 +216,28 @@ describe('suspects of a heap profile', () => {
       'page /srv/src/cache.js:21 (in web and store)', 'load /srv/src/cache.js:31 (in store)'
     ])
     expect(found?.packages?.map(({ package: name }) => name)).toEqual(['store'])
+  })
+  it.each([
+    // MiB that the line of the cache allocated, and by which the live heap grew.
+    ['leave out a line that allocated much more than the heap grew', 6.5, 2, true, ['keep']],
+    ['keep a line that allocated up to three times as much', 5.5, 2, true, ['fill', 'keep']],
+    ['keep all lines if the growth is unknown', 6.5, undefined, true, ['fill', 'keep']],
+    ['keep only small lines if the heap does not grow', 0.1, 0, true, ['fill']],
+    ['leave it out if the heap itself leaks', 6.5, 2, false, ['keep']],
+    ['keep it if the heap leaks by more than the rest', 7, 2.2, false, ['fill', 'keep']]
+  ])('%s', (_, mib, grownMib, owns, names) => {
+    const fill = mib * MIB / 2
+    // Two functions of one line.
+    const after = heap(
+      ['fill', APP, 41, fill], ['(anonymous)', APP, 41, fill], ['keep', APP, 9, 0.7 * MIB]
+    )
+    const heapGrowthBytes = grownMib === undefined ? undefined : grownMib * MIB
+    const { totalBytes, sites } =
+      withoutReplaced(heapSites(undefined, after), { heapGrowthBytes, owns })
+    const found = new Set(sites.map(({ function: name }) => name))
+    expect([...found].filter(name => name !== '(anonymous)').sort()).toEqual(names)
+    expect(totalBytes).toBe(sites.reduce((sum, { bytes }) => sum + bytes, 0))
+    expect(sites.reduce((sum, { share }) => sum + share, 0)).toBeCloseTo(1)
   })
   it('name no place of few bytes', () => {
     const after = heap(['remember', APP, 41, 900, ['race', '', -1, 99], ['all', '', -1, 1]])
