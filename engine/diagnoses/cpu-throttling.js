@@ -131,13 +131,13 @@ const isHigh = (throttled, waited, { throttledRatio, waitRatio }, share) =>
 function showEvidence ({ cpuQuotaCores, runQueueWaitRatio }, throttled, limits) {
   return listEvidence(
     evidence('settledThrottledRatio', throttled, limits.throttledRatio, (value, limit) =>
-      `The process used up its CPU quota in ${value} of the periods (threshold ${limit}).`),
+      `The process used up its CPU limit in ${value} of the periods (threshold ${limit}).`),
     runQueueWaitRatio !== null &&
       evidence('runQueueWaitRatio', runQueueWaitRatio, limits.waitRatio, (value, limit) =>
         `The main thread was ready to run but had no CPU for ${value} of wall time (threshold ` +
         `${limit}).`),
     cpuQuotaCores !== null &&
       evidence('cpuQuotaCores', cpuQuotaCores, limits.leastCores, () =>
-        `The quota is ${formatCores(cpuQuotaCores)}. One thread can use a whole core.`)
+        `The CPU limit is ${formatCores(cpuQuotaCores)}. One thread can use a whole core.`)
   )
 }

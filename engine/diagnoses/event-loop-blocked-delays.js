@@ -189,7 +189,7 @@ function waitsInside ({ threadCpuRatio, eventLoopUtilizationRatio: busy, cpuTime
 
 /** @param {{ cpuThrottledRatio: number | null }} signals */
 const throttledText = ({ cpuThrottledRatio }) =>
-  `the CPU quota throttled the process in ${formatRatio(cpuThrottledRatio ?? 0)} of its periods`
+  `the CPU limit throttled the process in ${formatRatio(cpuThrottledRatio ?? 0)} of its periods`
 
 module.exports = {
   areEventsShort,

@@ -32,7 +32,7 @@ function showEvidence (signals, limits, { waiters, waits }) {
       `${formatRatio(busy)} of the time: GC is not the main cause.`),
     evidence('cpuThrottledRatio', throttled ?? 0, limits.throttledRatio, () =>
       throttled === null
-        ? 'No CPU quota is known that could throttle it.'
+        ? 'No CPU limit is known that could throttle it.'
         : `${capital(throttledText(signals))}${throttled ? '; the waits without it count' : ''}.`),
     waitersEvidence(waiters, signals),
     cpuTimeEvidence(

@@ -47,8 +47,8 @@ const listEvidence = (...items) => items.flatMap(item => item || [])
 function cpuTimeEvidence ({ cpuTimeRatio, cpuThrottledRatio }, judged) {
   if (cpuTimeRatio === null || cpuTimeRatio >= NEARLY_ALL) return []
   const why = cpuThrottledRatio
-    ? `its CPU quota throttled the container in ${formatRatio(cpuThrottledRatio)} of the periods`
-    : 'other threads, other processes or a CPU quota took the rest'
+    ? `its CPU limit throttled the container in ${formatRatio(cpuThrottledRatio)} of the periods`
+    : 'other threads, other processes or a CPU limit took the rest'
   return [
     evidence(
       'cpuTimeRatio',

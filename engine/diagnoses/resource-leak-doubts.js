@@ -155,7 +155,7 @@ function describeDoubts ({ grows, isSaturated, isClients, mayEnd }) {
 function showDoubts (doubts, limits, cause) {
   const { of, rise } = cause
   const waits = doubts.throttled > 0
-    ? `, and the CPU quota used up in ${formatRatio(doubts.throttled)} of its periods`
+    ? `, and the CPU limit used up in ${formatRatio(doubts.throttled)} of its periods`
     : doubts.queued > 0 ? `, and it waits for a CPU ${formatRatio(doubts.queued)} of the time` : ''
   const ends = doubts.mayEnd && ENDS[doubts.mayEnd]
   return [

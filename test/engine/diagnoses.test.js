@@ -3043,7 +3043,7 @@ describe('a thread that waits for a CPU', () => {
     expect([...ever]).toEqual([null])
     expect(verdict('event-loop-blocked').summary).toBe(
       'the event loop is late by 405 ms on average, but 90 % of the time the ' +
-        'thread was ready and had no CPU: the CPU quota throttled the process in 100 % of its ' +
+        'thread was ready and had no CPU: the CPU limit throttled the process in 100 % of its ' +
           'periods, and a higher CPU limit helps'
     )
   })
@@ -3074,7 +3074,7 @@ describe('a thread that waits for a CPU', () => {
     expect(state).toBe(found)
     expect(verdict('cpu-throttling').state).toBe(cores < 1 ? 'confirmed' : 'ok')
     const [, effect = null] =
-      /The CPU quota throttled the process in 100 % of its periods, (.*)$/.exec(summary) ?? []
+      /The CPU limit throttled the process in 100 % of its periods, (.*)$/.exec(summary) ?? []
     expect(effect).toBe(named)
   })
   it.each(/** @type {const} */ ([
