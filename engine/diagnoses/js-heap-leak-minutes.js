@@ -2,7 +2,9 @@
 
 const { ok, unknown } = require('./define-diagnosis')
 const { evidence, listEvidence } = require('./evidence')
-const { MAY_FILL, extendLine, findCertainBytes, reaches, sayDeath } = require('./filling')
+const {
+  MAY_FILL, extendLine, findCertainBytes, isStraightSince, reaches, sayDeath
+} = require('./filling')
 const { severityByTime } = require('./severity')
 const { sayStanding, timeLeft } = require('./lasting-growth')
 const {
@@ -102,7 +104,9 @@ function judgeFlat (signals, limits, line) {
   const { rise, growth, seconds, fit, score, lateAtMost, share, runway } = line
   const mayRise = score >= limits.score && growth >= limits.slowestBytesPerSecond
   const rises = mayRise && fit >= limits.suspectedFit
-  if (rises && isWorthSuspicion(rise, share, limits)) return null
+  const steady = fit * Math.max(0, Math.min(1, line.late))
+  const isStraight = isStraightSince(limits, { ...line, steady }, signals.lifeCpuSeconds)
+  if (rises && (isStraight || isWorthSuspicion(rise, share, limits))) return null
   // A young line is short: growth that would fill the room within a working day is not ruled out.
   const isMuch =
     rise >= limits.lastingLeastBytes || growth * limits.criticalSeconds >= runway

@@ -59,6 +59,7 @@ module.exports = defineDiagnosis({
     'liveHeapForcedReadings',
     'containerProcesses',
     'liveHeapLastingTrend',
+    'lifeCpuSeconds',
     'liveHeapLoadShareRatio',
     'liveHeapEarlierHighBytes',
     'liveHeapPeakRunwayBytes',

@@ -2,7 +2,9 @@
 
 const { ok, unknown } = require('./define-diagnosis')
 const { evidence, listEvidence } = require('./evidence')
-const { MAY_FILL, extendLine, findCertainBytes, reaches, sayEnded } = require('./filling')
+const {
+  MAY_FILL, extendLine, findCertainBytes, isStraightSince, reaches, sayEnded
+} = require('./filling')
 const { nameMemoryLimit, severityByTime } = require('./severity')
 const { ruleOutKnownRise, sayStanding, timeLeft } = require('./lasting-growth')
 const {
@@ -54,9 +56,7 @@ function judgeTrend (signals, limits) {
   const { rise, slope: growth, seconds, steadinessRatio } = trend
   const steady = steadinessRatio ?? 0
   const line = { rise, growth, seconds, steady, runway }
-  const isStraight = rise >= limits.straightRiseBytes && steady >= limits.straightRatio &&
-    seconds >= limits.straightSeconds && growth >= limits.straightBytesPerSecond &&
-    seconds >= limits.straightShareRatio * (signals.lifeCpuSeconds ?? Infinity)
+  const isStraight = isStraightSince(limits, line, signals.lifeCpuSeconds)
   if (rise < limits.riseBytes && !isStraight) return judgeSmall(signals, limits, line)
   if (steadinessRatio === null) return unknown(`${sayGrew(rise)}: ${TOO_FEW}`)
   return ruleOutEnded(signals, limits, line) ??

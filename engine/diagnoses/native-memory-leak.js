@@ -67,15 +67,6 @@ module.exports = defineDiagnosis({
     // Growth of this size is worth a suspicion, however far the limit is: leaks of 0.6 MiB/s reach
     // it within a minute.
     riseBytes: 24 * 2 ** 20,
-    // Less is worth one if its line is this straight for this time, this fast, and as long as this
-    // share of the age of the process: in an older one the load moves as much. Iterators and
-    // databases that leak 14 and 24 MiB a minute had 0.79 to 0.99. No healthy app had, of some 150
-    // recorded ones.
-    straightRiseBytes: 10 * 2 ** 20,
-    straightRatio: 0.75,
-    straightSeconds: 45,
-    straightBytesPerSecond: 0.08 * 2 ** 20,
-    straightShareRatio: 0.5,
     // Least steadiness of growth that is straight and does not slow down: leaks measure 0.7–1.
     steadinessRatio: 0.6,
     // Below this steadiness the growth levels off.
