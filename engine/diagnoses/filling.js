@@ -22,9 +22,9 @@ const FILLING_LIMITS = Object.freeze({
   straightLateRatio: 0.8,
   // Far from the limit, growth has ended if its level has stood for this time, and for this share
   // of the work that the second half of its rise took, and if its rate would have added this share
-  // of the level meanwhile. Readings that stand vary by 0.03. A cache that filled in four and a
-  // half minutes was suspected for three more minutes.
-  endedSeconds: 45,
+  // of the level meanwhile. Readings that stand vary by 0.03. After 45 s, caches that had filled in
+  // 80 s were still suspected when their two minutes ended.
+  endedSeconds: 20,
   endedWorkRatio: 0.25,
   endedGrowthShareRatio: 0.1,
   // A load below this share of that in the rise may stop a leak as well.

@@ -92,7 +92,8 @@ function judgeNearLimit (signals, limits, does) {
 function ruleOutEnded (signals, limits, { growth }) {
   if (isNearLimit(signals, limits) || isSlowedByGc(signals, limits)) return null
   const ended = sayEnded(limits, growth, standingOf(signals))
-  return ended === null ? null : ok(`the live heap ${ended}`, { refutes: true })
+  const seconds = signals.liveHeapStandsSeconds ?? 0
+  return ended === null ? null : ok(`the live heap ${ended}`, { seconds, refutes: true })
 }
 
 /**

@@ -227,7 +227,8 @@ function ruleOutEnded (signals, limits, { growth, rise }) {
     rose: signals.outsideHeapRoseSeconds,
     load: signals.outsideHeapStandLoadRatio
   })
-  return ended === null ? null : ok(`memory outside the heap ${ended}`, { refutes: true })
+  const seconds = signals.outsideHeapStandsSeconds ?? 0
+  return ended === null ? null : ok(`memory outside the heap ${ended}`, { seconds, refutes: true })
 }
 
 /** Does the growth slow down, as it does in a pool that fills? @type {Question} */

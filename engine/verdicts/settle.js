@@ -39,6 +39,8 @@ const UNCHANGED_LEFT_SHARE = 0.1
  */
 const OPEN_MOST_SECONDS = 1800
 const LONGEST_SECONDS = 43_200
+/** Longest time for which growth that had ended is not suspected again. */
+const ENDED_MOST_SECONDS = 120
 
 /** @typedef {import('../diagnoses/define-diagnosis').Judgement} Judgement */
 
@@ -216,12 +218,13 @@ const markEarlier = ({ evidence }) => evidence?.map(item =>
  * Time for which a state is held. An open diagnosis is ruled out only after half the time for which
  * its growth was observed, or after up to OPEN_MOST_SECONDS if the growth may go on. A ruled-out
  * diagnosis ignores new growth for half the time over which it was observed. That time is at most
- * OPEN_MOST_SECONDS, unless the growth has been refuted.
+ * OPEN_MOST_SECONDS, unless the growth has been refuted. Growth that had ended for some time is not
+ * suspected again for as long: until its next reading nothing new is known.
  * @param {SettledState} before
  * @param {Judgement} judgement
  * @returns {number} seconds
  */
-function holdsSeconds ({ state, judgement: { seconds = 0 } }, judgement) {
+function holdsSeconds ({ state, judgement: { seconds = 0, refutes } }, judgement) {
   const halfSeconds = WITHDRAW_SHARE * (judgement.seconds ?? 0)
   const shortSeconds = Math.min(OPEN_MOST_SECONDS, halfSeconds)
   switch (`${state} → ${judgement.state}`) {
@@ -229,6 +232,8 @@ function holdsSeconds ({ state, judgement: { seconds = 0 } }, judgement) {
       return Math.max(WITHDRAW_SHARE * seconds, judgement.keeps ? shortSeconds : 0)
     case 'ok → unknown':
       return judgement.refutes ? halfSeconds : shortSeconds
+    case 'ok → suspected':
+      return refutes ? Math.min(ENDED_MOST_SECONDS, seconds) : 0
     default:
       return 0
   }

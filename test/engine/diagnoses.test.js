@@ -496,8 +496,8 @@ describe('a live heap whose growth slows down', () => {
     expect(judged(() => 1).state).toBe('ok')
   })
   it.each([
-    ['45 s under the same load', 0.3, 240, 20, 'ok'],
-    ['30 s under the same load', 0.3, 215, 20, 'suspected'],
+    ['20 s under the same load', 0.3, 210, 20, 'ok'],
+    ['15 s under the same load', 0.3, 197, 20, 'suspected'],
     ['45 s with a fifth of the load', 0.06, 240, 20, 'suspected'],
     ['45 s, in which its growth would not show', 0.3, 230, 500, 'suspected']
   ])('has ended once the live heap stays where it is for %s', (_, busy, seconds, base, state) => {
@@ -2642,8 +2642,8 @@ describe('native-memory-leak', () => {
 })
 
 it.each([
-  ['45 s under the same load', 0.3, 234, 'ok'],
-  ['30 s under the same load', 0.3, 205, 'suspected'],
+  ['20 s under the same load', 0.3, 205, 'ok'],
+  ['15 s under the same load', 0.3, 195, 'suspected'],
   ['45 s with a fifth of the load', 0.06, 240, 'suspected']
 ])('native-memory-leak has ended once the memory stays where it is for %s', (
   _, busy, seconds, state

@@ -163,6 +163,17 @@ describe('settle', () => {
     const certain = settle(settle(undefined, confirmed, 0), confirmed, 2)
     expect(settle(certain, refuted, 4).state).toBe('confirmed')
   })
+  it.each([[30, 30], [7200, 120]])(
+    'does not suspect again growth that had ended for %d s, for %d s',
+    (seconds, after) => {
+      const ended = { ...judgement('ok'), seconds, refutes: true }
+      const first = settle(settle(undefined, judgement('suspected'), 0), ended, 2)
+      expect(first.state).toBe('ok')
+      expect(settle(first, judgement('suspected'), 1 + after)).toBe(first)
+      expect(settle(first, judgement('suspected'), 2 + after).state).toBe('suspected')
+      expect(settle(first, judgement('confirmed'), 3).state).toBe('suspected')
+    }
+  )
   it.each([['ok', 50], ['unknown', 100]])(
     'withdraws a suspicion of growth over 100 s, then judged "%s", after %d s',
     (state, after) => {
