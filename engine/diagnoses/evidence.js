@@ -39,29 +39,30 @@ function evidence (signal, value, limit, say) {
 const listEvidence = (...items) => items.flatMap(item => item || [])
 
 /**
- * Evidence that a rate was judged per CPU-second, for a thread that waited for a CPU.
+ * Evidence that a rate was judged without the time in which the thread waited for a CPU.
  * @param {{ cpuTimeRatio: number | null, cpuThrottledRatio: number | null }} signals
- * @param {string} judged text of the rate that was judged, per CPU-second
+ * @param {string} judged text of the rate that was judged, per second without these waits
  * @returns {Evidence[]} empty list if the thread did not wait
  */
 function cpuTimeEvidence ({ cpuTimeRatio, cpuThrottledRatio }, judged) {
   if (cpuTimeRatio === null || cpuTimeRatio >= NEARLY_ALL) return []
   const why = cpuThrottledRatio
     ? `its CPU limit throttled the container in ${formatRatio(cpuThrottledRatio)} of the periods`
-    : 'other threads, other processes or a CPU limit took the rest'
+    : 'other threads or processes had it, or a CPU limit'
   return [
     evidence(
       'cpuTimeRatio',
       cpuTimeRatio,
       NEARLY_ALL,
-      value =>
-        `The thread had a CPU for ${value} of wall time: ${why}. Per second of CPU time: ${judged}.`
+      () =>
+        `The thread waited for a CPU for ${formatRatio(1 - cpuTimeRatio)} of wall time: ${why}. ` +
+        `Per second without these waits: ${judged}.`
     )
   ]
 }
 
 /**
- * Text of a share of wall time, followed by the share of CPU time if the two differ.
+ * Text of a share of wall time, followed by the share without waits for a CPU if the two differ.
  * @param {{ cpuTimeRatio: number | null }} signals
  * @param {number} wallRatio
  * @param {number} cpuRatio
@@ -69,7 +70,7 @@ function cpuTimeEvidence ({ cpuTimeRatio, cpuThrottledRatio }, judged) {
 const wallAndCpu = ({ cpuTimeRatio }, wallRatio, cpuRatio) =>
   cpuTimeRatio === null || cpuTimeRatio >= NEARLY_ALL
     ? `${formatRatio(wallRatio)} of the time`
-    : `${formatRatio(wallRatio)} of wall time, ${formatRatio(cpuRatio)} of the thread's CPU time`
+    : `${formatRatio(wallRatio)} of wall time, ${formatRatio(cpuRatio)} without its waits for a CPU`
 
 /**
  * Predicted effect of a fix on one signal, at constant work a second.

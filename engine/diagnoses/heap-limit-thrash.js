@@ -210,7 +210,7 @@ function ruleOut (signals, limits) {
   const ofMajors = recentGcCpuRatio < limits.suspectedPauseRatio
     ? ''
     : ', but major GCs are rare, and take ' +
-      `${formatRatio(recentMajorCpuRatio)} of the thread's CPU time`
+      `${formatRatio(recentMajorCpuRatio)} of the time, without waits for a CPU`
   return ok(`${fills}, and GC takes ${sayPauses(signals)}${ofMajors}`, { keeps })
 }
 

@@ -173,7 +173,10 @@ const answer = window => window.once('answer of malloc', () => {
 const slackBytes = window => {
   const { values } = window.points('allocatorSlackBytes', TYPICAL_SECONDS)
   if (values.length > 0) {
-    return Math.max(0, median(values) + answer(window).sinceBytes - lastReturnedBytes(window))
+    // The parts are of different times, and their sum may be more than malloc ever had.
+    const most = Math.max(0, ...window.points('nativeBytes', TYPICAL_SECONDS).values)
+    const slack = median(values) + answer(window).sinceBytes - lastReturnedBytes(window)
+    return Math.min(most, Math.max(0, slack))
   }
   // Without a scan of the memory map, malloc's address range is an upper bound.
   const native = typicalNativeBytes(window)

@@ -274,8 +274,12 @@ describe('the breakdown of RSS', () => {
 })
 
 describe('an answer of malloc', () => {
-  /** Signals one minute after the scan in which malloc was queried. @param {number} grownMib */
-  const signalsAfter = grownMib => {
+  /**
+   * Signals one minute after the scan in which malloc was queried.
+   * @param {number} grownMib
+   * @param {number} [takenMib] Buffers that take malloc's free memory in the last 20 s
+   */
+  const signalsAfter = (grownMib, takenMib = 0) => {
     const target = new Target({ hello: hello(), name: 'api', thread: 'main' })
     const at = (second, values) =>
       target.take(frame({ sequence: second, uptimeSeconds: second, values }), 0)
@@ -284,8 +288,10 @@ describe('an answer of malloc', () => {
       rssBytes: VALUES.rssBytes + grownMib * MIB,
       rssAnonBytes: VALUES.rssAnonBytes + grownMib * MIB
     }
+    const taken = { externalBytes: VALUES.externalBytes + takenMib * MIB }
     for (let second = 2; second <= 60; second++) {
-      at(second, { ...VALUES, residentBytes: undefined, ...grown })
+      const now = takenMib === 0 ? grown : second > 40 ? { ...grown, ...taken } : {}
+      at(second, { ...VALUES, residentBytes: undefined, ...now })
     }
     return signalsOf(defined(target.window()))
   }
@@ -304,6 +310,11 @@ describe('an answer of malloc', () => {
       })
     ).toEqual({ asked: 44, stale: 144 })
     expect(signalsAfter(100).allocatorSlackTrend?.rise ?? 0).toBeLessThan(MIB)
+  })
+  it('counts no more free memory than there was native memory in the last minute', () => {
+    // 44 MiB were free in most of the minute, and Buffers fill them now. 20 MiB more may be free.
+    // At most 100 MiB lay outside the heap, of which 40 were external.
+    expect(mb({ slack: defined(signalsAfter(20, 44).allocatorSlackBytes) })).toEqual({ slack: 60 })
   })
 })
 
