@@ -49,7 +49,7 @@ const PLACES = Object.freeze({
       'create them; memwatch top lists the threads.'
   },
   silentWorkers: {
-    name: 'it is in the V8 heaps of worker threads that send no frames',
+    name: 'it is in the V8 heaps of worker threads that do not report',
     title: 'Drop the references in the worker threads',
     code: 'The memory map shows heaps of workers that grow. A worker sends no frames while it ' +
       'waits in Atomics.wait between its tasks, as workers of piscina do, or while it blocks its ' +
@@ -214,7 +214,7 @@ const showPlace = (place, signals, limits, growth) => [
       'silentWorkerHeapGrowthBytesPerSecond',
       signals.silentWorkerHeapGrowthBytesPerSecond ?? 0,
       limits.placeShareRatio * growth,
-      value => `V8 heaps of workers that send no frames grow by ${value}, as the memory map shows.`
+      value => `V8 heaps of workers that do not report grow by ${value}, as the memory map shows.`
     ),
   place === 'addonMalloc' &&
     evidence(

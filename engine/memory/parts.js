@@ -22,7 +22,7 @@ const parts = Object.freeze({
   },
   silent_worker_heaps: {
     title: 'V8 heaps of silent workers',
-    help: 'heaps of workers that send no frames, for example because they wait in Atomics.wait'
+    help: 'heaps of workers that do not report, for example because they wait in Atomics.wait'
   },
   heap_pooled: {
     title: 'V8 pages kept for reuse',

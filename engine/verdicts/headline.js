@@ -229,7 +229,7 @@ function describeOpen ([first, ...others], workerCount) {
   if (waiting.length === 0) return { text: reason, waitSeconds: null }
   const waits = waiting.map(({ open }) => open?.waitSeconds ?? null)
   if (waits.includes(null)) {
-    return { text: `${reason} Run it longer, under load.`, waitSeconds: null }
+    return { text: `${reason} Run it longer, under its usual load.`, waitSeconds: null }
   }
   const waitSeconds = Math.max(...waits.map(Number))
   return { text: `${reason} Run it about ${formatSeconds(waitSeconds)} longer.`, waitSeconds }

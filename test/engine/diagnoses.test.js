@@ -154,6 +154,14 @@ describe('severity follows the risk', () => {
       expect(verdict('container-limit-mismatch')).toMatchObject({ state, severity })
     }
   )
+  it.each([[0, false], [1, true]])(
+    'a heap over its container, after %i full GCs of memwatch in a second: says so: %s',
+    (forcedMajors, says) => {
+      const at = () => ({ heapLimitMib: 2048, rssMib: 200, forcedMajors })
+      const { impact } = watch({ seconds: 20, at }).verdict('container-limit-mismatch')
+      expect(impact.includes('Full GCs that memwatch ran keep the heap smaller')).toBe(says)
+    }
+  )
   it('says that V8 chose the size if Node.js knew the limit', () => {
     const { verdict } = watch({
       seconds: 20,

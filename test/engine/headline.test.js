@@ -94,7 +94,7 @@ describe('the headline', () => {
       'an undecided critical check before those ruled out',
       [leak, unknown('native-memory-leak', 'readings')],
       'undecided',
-      'Undecided: native-memory-leak: native-memory-leak is unknown. Run it longer, under load.'
+      'Undecided: native-memory-leak: native-memory-leak is unknown. Run it longer, under its usual load.'
     ],
     [
       'the longest wait',
@@ -106,7 +106,7 @@ describe('the headline', () => {
       'no time if one of two checks has none',
       [unknown('a', 'readings', 40), unknown('b', 'readings'), native],
       'undecided',
-      'Undecided: a: a is unknown. Also open: b. Run it longer, under load.'
+      'Undecided: a: a is unknown. Also open: b. Run it longer, under its usual load.'
     ],
     [
       'no advice to wait if only another setting decides',
