@@ -1,7 +1,5 @@
 'use strict'
 
-const { signalsOf } = require('@memwatch/engine/signals/index')
-
 /**
  * Time limit for the rest of a capture. The agent's answer and the end of the data arrive over two
  * connections, at about the same time.
@@ -33,6 +31,8 @@ class RunningCapture {
    *   its trend across major GCs; undefined without a trend
    */
   get heapGrowthBytes () {
+    // A sidecar loads the signals with the first frame.
+    const { signalsOf } = require('@memwatch/engine/signals/index')
     const window = this.target.window()
     const trend = window && signalsOf(window).liveHeapTrend
     const seconds = this.sampledSeconds + this.capture.seconds

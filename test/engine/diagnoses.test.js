@@ -159,7 +159,7 @@ describe('severity follows the risk', () => {
     (forcedMajors, says) => {
       const at = () => ({ heapLimitMib: 2048, rssMib: 200, forcedMajors })
       const { impact } = watch({ seconds: 20, at }).verdict('container-limit-mismatch')
-      expect(impact.includes('Full GCs that memwatch ran keep the heap smaller')).toBe(says)
+      expect(impact?.includes('Full GCs that memwatch ran keep the heap smaller')).toBe(says)
     }
   )
   it('says that V8 chose the size if Node.js knew the limit', () => {
