@@ -166,10 +166,26 @@ function symptomsOf (id) {
   return diagnoses.find(diagnosis => diagnosis.id === id)?.explains ?? []
 }
 
+/** Most heap that a handle holds, with its request and its buffers: measured 27 and 28 KB. */
+const MOST_HANDLE_BYTES = 64 * 1024
+
+/**
+ * Do the handles that pile up hold a growing heap?
+ * @param {Pick<Verdict, 'evidence'>} cause
+ * @param {Pick<Verdict, 'evidence'>} symptom
+ */
+function holdsHeap (cause, symptom) {
+  const valueOf = (/** @type {Pick<Verdict, 'evidence'>} */ { evidence }, /** @type {RegExp} */ of) =>
+    evidence.find(({ signal }) => of.test(signal))?.value
+  const handles = valueOf(cause, /^(?!.*Bytes).*PerSecond$/) ?? 0
+  const growth = valueOf(symptom, /^liveHeapGrowthBytesPerSecond$/) ?? Infinity
+  return growth <= MOST_HANDLE_BYTES * handles
+}
+
 /**
  * Orders findings: the one to act on first comes first. A finding of severity info comes after all
  * more severe suspicions. A suspected cause comes before its symptom if that is confirmed, or not
- * more severe, unless the latest readings do not show the cause.
+ * more severe, or as large as the cause makes it, unless the latest readings do not show the cause.
  * @template {Verdict} V
  * @param {readonly V[]} verdicts
  * @returns {V[]}
@@ -181,8 +197,9 @@ function order (verdicts) {
     .filter(({ state, opportunity }) =>
       !opportunity && (state === 'confirmed' || state === 'suspected'))
     .sort((a, b) => rank(a) - rank(b) || byUrgency(a, b))
-  const isWorthy = (/** @type {V} */ { severity }) => severity !== 'info' &&
-    SEVERITIES.indexOf(severity) <= SEVERITIES.indexOf(found[0].severity)
+  const isWorthy = (/** @type {V} */ cause) => cause.severity !== 'info' &&
+    (SEVERITIES.indexOf(cause.severity) <= SEVERITIES.indexOf(found[0].severity) ||
+      (found[0].state === 'suspected' && holdsHeap(cause, found[0])))
   const causes = found.filter(cause =>
     cause.state === 'suspected' && !cause.isHeld && isWorthy(cause) &&
     symptomsOf(cause.diagnosis).includes(found[0].diagnosis))

@@ -27,6 +27,7 @@ const verdict = (diagnosis, state, changes = {}) =>
     state,
     severity: 'critical',
     secondsLeft: null,
+    evidence: [],
     opportunity: false,
     summary: `${diagnosis} is ${state}`,
     open: state === 'unknown' ? { until: 'readings', waitSeconds: null } : null,
@@ -250,6 +251,20 @@ describe('the headline', () => {
       'suspected',
       'Suspected: js-heap-leak: js-heap-leak is suspected Also suspected: resource-leak.'
     ],
+    ...[[64 * 1024, 'resource-leak'], [64 * 1024 + 1, 'js-heap-leak']].map(([bytes, first]) => {
+      const other = first === 'js-heap-leak' ? 'resource-leak' : 'js-heap-leak'
+      const heap = [{ signal: 'liveHeapGrowthBytesPerSecond', value: 5 * Number(bytes) }]
+      const sockets = [{ signal: 'socketsPerSecond', value: 5 }]
+      return /** @type {[string, ReturnType<typeof verdict>[], string, string]} */ ([
+        `the ${first} if each handle holds ${bytes} bytes of the growing heap`,
+        [
+          verdict('js-heap-leak', 'suspected', { evidence: heap }),
+          verdict('resource-leak', 'suspected', { ...warning, evidence: sockets })
+        ],
+        'suspected',
+        `Suspected: ${first}: ${first} is suspected Also suspected: ${other}.`
+      ])
+    }),
     [
       'a confirmed finding before a suspicion that does not explain it',
       [
