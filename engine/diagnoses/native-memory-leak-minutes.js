@@ -347,9 +347,9 @@ function roomOf (place, signals, runway) {
  * @param {Limits} limits
  * @param {number} rise bytes
  */
-function sayPlace (place, signals, { countedShareRatio }, rise) {
+function sayPlace (place, signals, { wholeShareRatio }, rise) {
   const buffers = signals.arrayBuffersTrend?.rise ?? 0
-  return place === 'buffers' && buffers < countedShareRatio * rise
+  return place === 'buffers' && buffers < wholeShareRatio * rise
     ? `${formatBytes(buffers)} of ${formatBytes(rise)} are in Buffers`
     : namePlace(place, signals)
 }
