@@ -1,6 +1,6 @@
 'use strict'
 
-// RSS breakdown of every frame. A scan of the memory map shows the exact parts, but only every ten
+// RSS breakdown of every frame. A scan of the memory map shows the exact parts, but only every five
 // seconds, or more rarely. Each frame between two scans adds what has changed since the last one.
 // See docs/decisions/0099-memory-follows-the-last-scan.md.
 
