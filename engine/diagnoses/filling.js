@@ -42,7 +42,7 @@ const FILLING_LIMITS = Object.freeze({
   // 0.99. Of some 150 healthy apps only a cache that filled had.
   straightRiseBytes: 10 * 2 ** 20,
   straightRatio: 0.75,
-  straightSeconds: 45,
+  straightSeconds: 40,
   straightBytesPerSecond: 0.08 * 2 ** 20,
   straightShareRatio: 0.5
 })
