@@ -37,14 +37,15 @@ const FILLING_LIMITS = Object.freeze({
   // no container limit, a third of the way is 8 GiB.
   certainRiseBytes: 512 * 2 ** 20,
   // A rise that is too small for a suspicion is worth one if its line is this straight for this
-  // time, this fast, and as long as this share of the age of the process: in an older one the load
-  // moves as much. Sessions, iterators and databases that leak 14 to 24 MiB a minute had 0.79 to
-  // 0.99. Of some 150 healthy apps only a cache that filled had.
+  // time, this fast, as long as this share of the age of the process, and this share of the level:
+  // in an older or a larger one the load moves as much. Sessions, iterators and databases that leak
+  // 14 to 24 MiB a minute had 0.79 to 0.99. Of some 150 healthy apps only a cache that filled had.
   straightRiseBytes: 10 * 2 ** 20,
   straightRatio: 0.75,
   straightSeconds: 40,
   straightBytesPerSecond: 0.08 * 2 ** 20,
-  straightShareRatio: 0.5
+  straightShareRatio: 0.5,
+  straightLevelRatio: 0.1
 })
 
 /** End of a sentence about growth that is not certain to be a leak. */
@@ -73,12 +74,14 @@ const sayDeath = ({ room, isCertain, inTime }) => {
  * @param {FillingLimits} limits
  * @param {Record<'rise' | 'growth' | 'seconds' | 'steady', number>} line rise: bytes; growth: bytes
  *   a second; steady: its steadiness, from 0 to 1
- * @param {number | null} lifeSeconds age of the process, in which it had a CPU
+ * @param {{ level: number | null, lifeSeconds: number | null }} of level: bytes now; lifeSeconds:
+ *   age of the process, in which it had a CPU
  */
-const isStraightSince = (limits, { rise, growth, seconds, steady }, lifeSeconds) =>
+const isStraightSince = (limits, { rise, growth, seconds, steady }, { level, lifeSeconds }) =>
   rise >= limits.straightRiseBytes && steady >= limits.straightRatio &&
   seconds >= limits.straightSeconds && growth >= limits.straightBytesPerSecond &&
-  lifeSeconds !== null && seconds >= limits.straightShareRatio * lifeSeconds
+  lifeSeconds !== null && seconds >= limits.straightShareRatio * lifeSeconds &&
+  level !== null && rise >= limits.straightLevelRatio * level
 
 /**
  * Least rise along a line that makes a leak certain.

@@ -105,7 +105,8 @@ function judgeFlat (signals, limits, line) {
   const mayRise = score >= limits.score && growth >= limits.slowestBytesPerSecond
   const rises = mayRise && fit >= limits.suspectedFit
   const steady = fit * Math.max(0, Math.min(1, line.late))
-  const isStraight = isStraightSince(limits, { ...line, steady }, signals.lifeCpuSeconds)
+  const { liveHeapBytes: level, lifeCpuSeconds: lifeSeconds } = signals
+  const isStraight = isStraightSince(limits, { ...line, steady }, { level, lifeSeconds })
   if (rises && (isStraight || isWorthSuspicion(rise, share, limits))) return null
   // A young line is short: growth that would fill the room within a working day is not ruled out.
   const isMuch =

@@ -56,7 +56,8 @@ function judgeTrend (signals, limits) {
   const { rise, slope: growth, seconds, steadinessRatio } = trend
   const steady = steadinessRatio ?? 0
   const line = { rise, growth, seconds, steady, runway }
-  const isStraight = isStraightSince(limits, line, signals.lifeCpuSeconds)
+  const { outsideHeapBytes: level, lifeCpuSeconds: lifeSeconds } = signals
+  const isStraight = isStraightSince(limits, line, { level, lifeSeconds })
   if (rise < limits.riseBytes && !isStraight) return judgeSmall(signals, limits, line)
   if (steadinessRatio === null) return unknown(`${sayGrew(rise)}: ${TOO_FEW}`)
   return ruleOutEnded(signals, limits, line) ??
