@@ -740,15 +740,17 @@ describe('js-heap-leak under a limit of gigabytes, where major GCs are rare', ()
     expect([...watch({ seconds: 900, at: rarelyCollected(liveMibAt) }).ever]).toEqual([null])
   })
   it.each([
-    [0.05, 'ok'], [0.1, 'unknown'], [0.12, 'unknown'], [0.14, 'suspected']
-  ])('a straight rise of %d MiB/s is %s after 100 s', (
+    [0.05, 10, 'ok'], [0.1, 10, 'unknown'], [0.12, 10, 'unknown'], [0.14, 10, 'suspected'],
+    [0.14, 80, 'suspected'], [0.14, 120, 'unknown']
+  ])('a straight rise of %d MiB/s above %i MiB is %s after 100 s', (
     mibPerSecond,
+    baseMib,
     state
   ) => {
     const { verdict } = watch({
       seconds: 100,
       at: t => ({
-        liveMib: 10 + mibPerSecond * t,
+        liveMib: baseMib + mibPerSecond * t,
         heapLimitMib: 4144,
         values: { containerLimitBytes: undefined }
       })
