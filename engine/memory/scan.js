@@ -77,7 +77,7 @@ const NONE_RESIDENT = Object.freeze({
 function scanOf (values, { allocator }, workers, previous) {
   const places = findPlaces(values, allocator, workers)
   const { resident, mallocBytes } = places
-  const books = booksOf(values.allocatorBytes, allocator)
+  const books = booksOf(values.allocatorBytes, allocator, resident)
   const used = usedOfMalloc({
     values,
     webassemblyBytes: resident.webassembly,
@@ -215,6 +215,7 @@ const clamp = (bytes, most) => Math.max(0, Math.min(bytes, most))
  * thread, which is not enough.
  * @param {Record<string, number> | undefined} bytes
  * @param {string} allocator
+ * @param {Resident} resident
  * @returns {Books | undefined}
  *
  * @typedef {Record<'malloc_heap' | 'malloc_arenas' | 'malloc_mapped' | 'mimalloc' |
@@ -223,7 +224,7 @@ const clamp = (bytes, most) => Math.max(0, Math.min(bytes, most))
  * @typedef {{ inUse: number, heap?: Place, arenas?: Place, trimmable: (resident: Resident,
  *   mallocBytes: number) => number }} Books
  */
-function booksOf (bytes, allocator) {
+function booksOf (bytes, allocator, resident) {
   if (bytes === undefined) return undefined
   const of = (/** @type {string} */ key) => bytes[key] ?? 0
   /**
@@ -247,7 +248,9 @@ function booksOf (bytes, allocator) {
   const heap = place('heap')
   const arenas = place('arenas')
   return {
-    inUse: heap.inUse + arenas.inUse + of('mapped'),
+    // Memory in mappings of its own is in use: malloc unmaps them when they are freed, and those
+    // that malloc does not know belong to others, such as the malloc of an addon.
+    inUse: heap.inUse + arenas.inUse + Math.max(of('mapped'), resident.malloc_mapped),
     heap,
     arenas,
     // malloc also counts free pages that are no longer resident. A trim cannot return these again.
