@@ -248,7 +248,7 @@ function booksOf (bytes, allocator, resident) {
   const heap = place('heap')
   const arenas = place('arenas')
   return {
-    // Memory in mappings of its own is in use: malloc unmaps them when they are freed, and those
+    // Memory in mappings of its own is in use: malloc returns them when they are freed, and those
     // that malloc does not know belong to others, such as the malloc of an addon.
     inUse: heap.inUse + arenas.inUse + Math.max(of('mapped'), resident.malloc_mapped),
     heap,
