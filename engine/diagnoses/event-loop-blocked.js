@@ -142,9 +142,12 @@ module.exports = defineDiagnosis({
         `only ${ms(signals.cpuPerEventSeconds ?? 0)} of CPU time on average`)
     }
     const waited = `${ms(mean)} on average, up to ${ms(longest)}`
+    // Node.js 18 counts no events. The CPU limit, which cpu-throttling judges, then explains these
+    // delays as well.
+    const isExplained = lack === 'cpu' && signals.cpuPerEventSeconds === null
     return {
       state: isCertain ? 'confirmed' : 'suspected',
-      ...(waiters === 'perhaps' && { severity: 'info' }),
+      ...((waiters === 'perhaps' || isExplained) && { severity: 'info' }),
       summary: sayBlocks(signals, { longest, waits, areRare, lack }),
       finding: {
         does: waits ? 'waits' : 'computes',

@@ -2983,7 +2983,9 @@ describe('a thread that waits for a CPU', () => {
     ],
     [
       'event-loop-blocked',
-      (cores, t) => ({ values: { ...slowed(cores, t), ...delays(t, 0.3 / cores) } })
+      (cores, t) => ({
+        values: { ...slowed(cores, t), ...delays(t, 0.3 / cores), eventLoopEvents: t }
+      })
     ]
   ]
   it.each(SHARES.flatMap(cores => ILL.map(([id, at]) => /** @type {const} */ ([id, cores, at]))))(
@@ -2997,6 +2999,20 @@ describe('a thread that waits for a CPU', () => {
       )
     })
 
+  it.each([[true, 'warning'], [false, 'info']])(
+    'a throttled loop that is never idle, its events counted: %s, is a finding of severity %s',
+    (areCounted, severity) => {
+      const { verdict } = watch({
+        seconds: 60,
+        at: t => ({
+          values: {
+            ...slowed(0.25, t), ...delays(t, 1.2), ...(areCounted && { eventLoopEvents: t })
+          }
+        })
+      })
+      expect(verdict('event-loop-blocked')).toMatchObject({ state: 'confirmed', severity })
+    }
+  )
   it('full GCs caused by growth of live Buffers do not count as wasted', () => {
     const { verdict } = watch({
       seconds: 60,
