@@ -222,8 +222,8 @@ async function main () {
     'and a load average of ' +
       `${Math.min(...loads).toFixed(0)} to ${Math.max(...loads).toFixed(0)}.`,
     `Each row has ${given.frames} frames, one a second. The longest frames include a scan of the ` +
-      'memory map, which runs in slices: every five seconds while memory changes, otherwise every ' +
-      'minute. The first table of each Node.js has single calls like those of a frame. They are ' +
+      'memory map, which runs in slices: every five seconds while memory changes, otherwise ' +
+      'every minute. The first table of each Node.js has single calls like those of a frame. They are ' +
       'slow, because code that runs once a second is no longer in the CPU caches.'
   )
   const page = sections.join('\n\n') + '\n'

@@ -284,14 +284,14 @@ function judgeAlone (signals, limits, finding, target) {
       hits && evidence('containerLimitHitsPerSecond', hits, 0, value =>
         `Memory use reached the limit ${value}; each time the kernel had to reclaim memory.`)
     ),
-    impact: sayDeath(signals)
+    impact: sayKill(signals)
   }
 }
 
 /** @param {Signals} signals */
-const sayDeath = ({ liveHeapForcedReadings: forced }) =>
-  'V8 does not run more GCs when the container is nearly full. If the heap then grows, the kernel ' +
-  'kills the process (exit 137, OOMKilled), and the log has no message about a heap.' +
+const sayKill = ({ liveHeapForcedReadings: forced }) =>
+  'V8 does not run more GCs when the container is nearly full. If the heap then grows, the ' +
+  'kernel kills the process (exit 137, OOMKilled), and the log has no message about a heap.' +
   (forced
     ? ' Full GCs that memwatch ran keep the heap smaller here than in production: ' +
       'MEMWATCH_FORCED_GC=off shows the difference.'

@@ -48,7 +48,7 @@ function cpuTimeEvidence ({ cpuTimeRatio, cpuThrottledRatio }, judged) {
   if (cpuTimeRatio === null || cpuTimeRatio >= NEARLY_ALL) return []
   const why = cpuThrottledRatio
     ? `its CPU limit throttled the container in ${formatRatio(cpuThrottledRatio)} of the periods`
-    : 'other threads or processes had it, or a CPU limit'
+    : 'other threads or processes used it, or a CPU limit held the thread back'
   return [
     evidence(
       'cpuTimeRatio',

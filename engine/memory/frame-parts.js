@@ -54,8 +54,8 @@ function followOutside (values, workers, scan) {
   const grown = Math.min(change, rssAnonBytes - scan.anonBytes)
   const reporting = Math.min(scan.silentHeapBytes, workers.heapBytes - scan.workerHeapsBytes)
   const claimed = scan.externalCountedBytes - externalBytes + Math.max(0, reporting)
-  const left = Math.min(-change, claimed)
-  return Math.min(uncounted, scan.outsideBytes + Math.max(0, grown) - Math.max(0, left))
+  const shrunk = Math.min(-change, claimed)
+  return Math.min(uncounted, scan.outsideBytes + Math.max(0, grown) - Math.max(0, shrunk))
 }
 
 /**

@@ -175,11 +175,9 @@ const MOST_HANDLE_BYTES = 64 * 1024
  * @param {Pick<Verdict, 'evidence'>} symptom
  */
 function holdsHeap (cause, symptom) {
-  const valueOf = (/** @type {Pick<Verdict, 'evidence'>} */ { evidence }, /** @type {RegExp} */ of) =>
-    evidence.find(({ signal }) => of.test(signal))?.value
-  const handles = valueOf(cause, /^(?!.*Bytes).*PerSecond$/) ?? 0
-  const growth = valueOf(symptom, /^liveHeapGrowthBytesPerSecond$/) ?? Infinity
-  return growth <= MOST_HANDLE_BYTES * handles
+  const handles = cause.evidence.find(({ signal }) => /^(?!.*Bytes).*PerSecond$/.test(signal))
+  const growth = symptom.evidence.find(({ signal }) => signal === 'liveHeapGrowthBytesPerSecond')
+  return growth !== undefined && growth.value <= MOST_HANDLE_BYTES * (handles?.value ?? 0)
 }
 
 /**

@@ -2994,9 +2994,9 @@ describe('a thread that waits for a CPU', () => {
       expect(primary?.diagnosis).toBe(id)
       const told = defined(primary).evidence.find(({ signal }) => signal === 'cpuTimeRatio')
       expect(told?.value ?? 1).toBeCloseTo(cores, 1)
-      expect(told?.text ?? '').toMatch(
-        cores < 1 ? /throttled the container in 100 % of the periods\. Per second without these waits/ : /^$/
-      )
+      expect(told?.text ?? '').toMatch(cores < 1
+        ? /throttled the container in 100 % of the periods\. Per second without these waits/
+        : /^$/)
     })
 
   it.each([[true, 'warning'], [false, 'info']])(
@@ -3057,8 +3057,8 @@ describe('a thread that waits for a CPU', () => {
     })
     expect([...ever]).toEqual([null])
     expect(verdict('semi-space-starvation').summary).toBe(
-      'scavenges and the major GCs they cause take 14 % of wall time, 1.7 % without its waits for ' +
-        'a CPU (10 scavenges/s, 0.5 major GCs/s)'
+      'scavenges and the major GCs they cause take 14 % of wall time, 1.7 % without its waits ' +
+        'for a CPU (10 scavenges/s, 0.5 major GCs/s)'
     )
   })
   it('short pieces of work that throttling makes longer do not block the loop', () => {

@@ -95,7 +95,8 @@ describe('the headline', () => {
       'an undecided critical check before those ruled out',
       [leak, unknown('native-memory-leak', 'readings')],
       'undecided',
-      'Undecided: native-memory-leak: native-memory-leak is unknown. Run it longer, under its usual load.'
+      'Undecided: native-memory-leak: native-memory-leak is unknown. ' +
+        'Run it longer, under its usual load.'
     ],
     [
       'the longest wait',
