@@ -54,6 +54,11 @@ const FINE = Object.freeze({
  */
 const OUTSIDE_SECONDS = { service: 120, watched: 15 }
 const OUTSIDE_INTERVAL_BYTES = 16_384
+/**
+ * Duration of a second profile, as a multiple of it. Few large Buffers have few objects: 15 typed
+ * arrays of 64 KiB a second gave a profile of 15 s one sample, in an app that allocated 20 MB/s.
+ */
+const SECOND_TIMES = 2
 const LEAST_OUTSIDE_SHARE = 0.5
 /**
  * Least bytes on the heap that the owner of a handle retains: an idle socket retains some thousand.
@@ -141,15 +146,16 @@ function planInHeap (mode, target, found) {
  * @param {Mode} mode
  * @param {Target} target
  * @param {Found} found
+ * @param {boolean} [isSecond] see rules.js
  */
-function planOutsideHeap (mode, target, { diagnosis, evidence }) {
+function planOutsideHeap (mode, target, { diagnosis, evidence }, isSecond = false) {
   const intervalBytes = chooseInterval(mode, target, 'outside')
   const handlesPerSecond = diagnosis === 'resource-leak'
     ? evidence.find(({ signal }) => signal.endsWith('PerSecond'))?.value ?? 0
     : 0
   const enough = OWNER_SAMPLES * intervalBytes / Math.max(handlesPerSecond * OWNER_BYTES, 1)
   const share = Math.max(LEAST_OUTSIDE_SHARE, Math.min(1, intervalBytes / OUTSIDE_INTERVAL_BYTES))
-  const most = share * OUTSIDE_SECONDS[mode]
+  const most = share * OUTSIDE_SECONDS[mode] * (isSecond ? SECOND_TIMES : 1)
   return { intervalBytes, seconds: Math.max(Math.min(enough, most), OUTSIDE_SECONDS.watched) }
 }
 
@@ -252,7 +258,8 @@ function mayProfile (target, found) {
  * @param {Found} [found] verdict that caused the capture
  * @returns {Plan | undefined} undefined if the capture must wait
  */
-function planCapture ({ what: kind, seconds, when, isNeeded, names }, target, found) {
+function planCapture (rule, target, found) {
+  const { what: kind, seconds, when, isNeeded, isSecond, names } = rule
   if (found && (isElsewhere(found) || isOver(found))) return undefined
   const showsCalls = kind === 'cpu_profile' && names === undefined
   if (showsCalls && found && isOwned(found)) return undefined
@@ -262,7 +269,7 @@ function planCapture ({ what: kind, seconds, when, isNeeded, names }, target, fo
     const { intervalMicroseconds, seconds: usual } = FINE
     return { kind, seconds: seconds ?? usual[modeOf(target)], intervalMicroseconds }
   }
-  if (isNeeded) {
+  if (isNeeded && kind === 'cpu_profile') {
     const plan = { kind, seconds: seconds ?? CPU_SECONDS }
     if (modeOf(target) === 'service') return plan
     // The heap profile that already runs would end, and may name the owner of the memory soon.
@@ -273,7 +280,7 @@ function planCapture ({ what: kind, seconds, when, isNeeded, names }, target, fo
   if (found && !mayProfile(target, found)) return undefined
   const mode = 'runwayBelowSeconds' in when ? 'watched' : modeOf(target)
   const plan = found && OUTSIDE_HEAP.has(found.diagnosis)
-    ? planOutsideHeap(mode, target, found)
+    ? planOutsideHeap(mode, target, found, isSecond)
     : planInHeap(mode, target, found)
   const left = found?.secondsLeft ?? Infinity
   const most = Math.min(seconds ?? Infinity, Math.max(LEAST_SECONDS, RUNWAY_SHARE * left))

@@ -19,6 +19,8 @@ const { originOf } = require('@memwatch/engine/text/code-owner')
  * @property {'inner' | 'handlers' | 'opens'} [names] for a CPU profile: functions inside the first
  *   suspect, handlers of data that Node.js reads, or calls that open files; by default what its
  *   diagnosis asks for, such as calls of native code
+ * @property {boolean} [isSecond] for a heap profile of a leak outside the heap: it takes twice as
+ *   long, as a first one had too few samples
  * @property {boolean} [isLast] waits for all other captures; by default the shortest begins first
  * @property {string} [why] content of the capture, for the documentation
  *
@@ -149,6 +151,14 @@ const defaultRules = Object.freeze([
     name: 'native-memory-leak-handlers',
     isNeeded: mayBeOfHandlers,
     names: /** @type {const} */ ('handlers'),
+    isLast: true
+  }),
+  Object.freeze({
+    ...row('native-memory-leak', 'suspected', 'heap_profile',
+      'the same again for twice as long, if no line is known'),
+    name: 'native-memory-leak-second',
+    isNeeded: (/** @type {Sites} */ known) => known.length === 0,
+    isSecond: true,
     isLast: true
   }),
   Object.freeze({
