@@ -53,19 +53,27 @@ const forcedFrees = window => window.once('freed by forced GCs', () => {
    * @param {number} until
    */
   const fall = (next, until) => {
-    const after = values.slice(next).filter((_, i) => times[next + i] <= until)
-    return Math.max(0, values[next - 1] - Math.min(...after))
+    let least = Infinity
+    for (let i = next; times[i] <= until; i++) least = Math.min(least, values[i])
+    return Math.max(0, values[next - 1] - least)
   }
   // Workers make this memory vary: what it usually falls by does not count.
-  const usual = times
-    .map((time, i) => ({ i, from: times[i - 1], until: time + RETURN_SECONDS }))
-    .filter(({ i, from, until }) => i > 0 && !gcs.some(gc => gc > from && gc <= until))
-    .map(({ i, until }) => fall(i, until))
+  const usual = []
+  let gc = 0
+  for (let i = 1; i < times.length; i++) {
+    while (gcs[gc] <= times[i - 1]) gc++
+    const until = times[i] + RETURN_SECONDS
+    const isForced = gcs[gc] <= until
+    if (!isForced) usual.push(fall(i, until))
+  }
   const usualBytes = usual.length > 0 ? quantile(usual, USUAL_SHARE) : 0
-  const freed = gcs
-    .map(gc => ({ gc, next: times.findIndex(time => time >= gc) }))
-    .filter(({ next }) => next >= 1)
-    .map(({ gc, next }) => Math.max(0, fall(next, gc + RETURN_SECONDS) - usualBytes))
+  const freed = []
+  let next = 0
+  for (const gc of gcs) {
+    while (times[next] < gc) next++
+    if (next === 0 || next === times.length) continue
+    freed.push(Math.max(0, fall(next, gc + RETURN_SECONDS) - usualBytes))
+  }
   if (freed.length < LEAST_FORCED) return null
   return {
     eachBytes: median(freed),
