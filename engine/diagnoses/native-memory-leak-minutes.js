@@ -305,7 +305,7 @@ function judgeLine (signals, limits, line) {
     summary: (pauses
       ? `${subject} grew by ${rate}, but hardly in the last 20 s, and was not returned: `
       : `${subject} grows by ${rate} and ${goes}: `) +
-      `${sayPlace(place, signals, limits, rise)}${isCertain ? '' : `; ${MAY_FILL}`}.`,
+      `${sayPlace(place, signals, rise)}${isCertain ? '' : `; ${MAY_FILL}`}.`,
     finding: { place, hasAddons: signals.addonsSeen !== 0, growthBytesPerSecond: growth },
     evidence: listEvidence(
       showLine(signals, limits, line, whole, { neededBytes, pauses, place }),
@@ -341,18 +341,16 @@ function roomOf (place, signals, runway) {
 }
 
 /**
- * Names the place of the growth. Where Buffers are much less than all of it, the text gives their
- * part, as the rate is that of all memory outside the heap.
+ * Names the place of the growth. The text gives the part of Buffers, as the rate is that of all
+ * memory outside the heap.
  * @param {Place} place
  * @param {Signals} signals
- * @param {Limits} limits
  * @param {number} rise bytes
  */
-function sayPlace (place, signals, { wholeShareRatio }, rise) {
-  const buffers = signals.arrayBuffersTrend?.rise ?? 0
-  return place === 'buffers' && buffers < wholeShareRatio * rise
-    ? `${formatBytes(buffers)} of ${formatBytes(rise)} are in Buffers`
-    : namePlace(place, signals)
+function sayPlace (place, signals, rise) {
+  if (place !== 'buffers') return namePlace(place, signals)
+  const buffers = Math.min(signals.arrayBuffersTrend?.rise ?? 0, rise)
+  return `${formatBytes(buffers)} of ${formatBytes(rise)} are in Buffers`
 }
 
 /**

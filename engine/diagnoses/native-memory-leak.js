@@ -91,8 +91,6 @@ module.exports = defineDiagnosis({
     placeShareRatio: 0.5,
     // Memory that V8 counts is in Buffers if they make up this share of it.
     countedShareRatio: 0.8,
-    // The text names the part of Buffers below this share of the growth.
-    wholeShareRatio: 0.95,
     ...FILLING_LIMITS,
     ...URGENCY_LIMITS,
     // If Buffers of this share of the rise come and go, freed memory that malloc retains may look

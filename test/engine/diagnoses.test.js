@@ -2598,7 +2598,7 @@ describe('native-memory-leak', () => {
     expect(verdict('native-memory-leak')).toMatchObject({ state: 'suspected' })
   })
   it.each([
-    [1.9, 1.9, /: it is in Buffers/],
+    [1.9, 1.9, /: \d+ MiB of \d+ MiB are in Buffers/],
     [1.1, 1, /: \d+ MiB of \d+ MiB are in Buffers/],
     [1.1, 0.7, /: V8 counts it as external memory/]
   ])(
@@ -3738,7 +3738,7 @@ describe('growing memory outside the heap', () => {
     } else expect(texts.join()).not.toContain('WebAssembly')
   })
   it.each([
-    [3, 'it is in Buffers'],
+    [3, 'are in Buffers'],
     // Messages that wait to be sent.
     [0, 'V8 does not count it']
   ])('with Buffers of 3 MiB/s, of which V8 counts %d as external: %s', (external, name) => {
