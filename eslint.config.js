@@ -19,15 +19,8 @@ const REPLACED_GLOBALS = [
   'global',
   'globalThis'
 ]
-const REPLACED_OF_PROCESS = [
-  'nextTick',
-  'hrtime',
-  'memoryUsage',
-  'cpuUsage',
-  'threadCpuUsage',
-  'resourceUsage',
-  'getActiveResourcesInfo'
-]
+/** Functions of process that have functions of their own, such as hrtime.bigint(). */
+const REPLACED_OF_PROCESS = ['hrtime', 'memoryUsage']
 const CAPTURED = 'Use agent/primordials.js: an app may replace this while the agent runs.'
 
 module.exports = [
@@ -103,6 +96,12 @@ module.exports = [
         {
           selector:
             "CallExpression[callee.name='require'][arguments.0.value=/^(node:)?(fs|timers|perf_hooks|v8)(\\u002F|$)/]",
+          message: CAPTURED
+        },
+        {
+          selector:
+            "CallExpression[callee.object.name='process']" +
+            '[callee.property.name!=/^(on|removeListener|cwd|getuid|constrainedMemory)$/]',
           message: CAPTURED
         }
       ]

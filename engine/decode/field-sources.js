@@ -31,7 +31,7 @@ const FIELD_SOURCES = Object.freeze({
   residentBytes:
     '/proc/self/pagemap, else smaps: resident part of malloc_heap ([heap]), malloc_arenas, ' +
     'malloc_mapped, mimalloc, webassembly and stacks; other is the rest of RssAnon, the V8 heap ' +
-    'mostly. Every 10 s while RssAnon moves, else every 60 s; larger memories sampled',
+    'mostly. Every 5 s while RssAnon moves, else every 60 s; larger memories sampled',
   allocatorBytes:
     'malloc itself, if MEMWATCH_ALLOCATOR_ACCESS allows it: malloc_info(3), jemalloc ' +
     'mallctl(3), tcmalloc, mimalloc; see collect/allocator-statistics.js. With residentBytes, ' +

@@ -6,7 +6,8 @@ const { lazily } = require('../lazily')
 const engine = lazily(() => require('@memwatch/engine/verdicts/evaluate'))
 
 /**
- * Evaluates targets. Emits `verdict` (target, verdict) for each diagnosis that changed its state.
+ * Evaluates targets. Emits `verdict` (target, verdict) for each diagnosis that changed its state:
+ * the first state is `unknown`, and is not emitted.
  */
 class JudgingPart {
   name = 'judging'

@@ -28,6 +28,8 @@ const REACHING = [
   'process.threadCpuUsage()',
   'process.resourceUsage()',
   'process.getActiveResourcesInfo()',
+  'process._getActiveRequests()',
+  'process.nextTick(() => {})',
   'process.hrtime()',
   "require('node:fs').readSync(1)",
   "require('fs').writeSync(1, '')",
