@@ -18,6 +18,7 @@ const FOLDER = path.join(__dirname, '../test/recordings')
 const withoutMachine = text => text
   .replace(/"\/[^"]*\/(agent\/index\.js|lab\/apps\/[^"/]+\.js)"/g, '"$1"')
   .replace(/"\/[^"]*\/bin\/node"/g, '"node"')
+  .replace(/"agentFolder":"[^"]*"/g, '"agentFolder":"/srv/memwatch/agent"')
   .replace(/"host":"[^"]*"/g, '"host":"lab"')
 
 const files = process.argv.slice(2)

@@ -120,6 +120,8 @@ const SEVERITIES = Object.freeze(['critical', 'warning', 'info'])
  *   histories last: docs/decisions/0069-long-histories-are-read-last.md
  * @property {Limits} limits every number that the judge uses
  * @property {readonly string[]} explains ids of diagnoses that are symptoms of this cause
+ * @property {number} [explainsBytesEach] for things that pile up: the most memory that one of them
+ *   may hold. Faster growth has another cause
  * @property {readonly string[]} [openBeside] ids of findings beside which this one stays unknown
  * @property {boolean} [opportunity] a possible gain without a problem: never primary, and without
  *   an alert

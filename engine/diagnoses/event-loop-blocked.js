@@ -1,6 +1,6 @@
 'use strict'
 
-const { defineDiagnosis, ok } = require('./define-diagnosis')
+const { defineDiagnosis, ok, unknown } = require('./define-diagnosis')
 const { prediction } = require('./evidence')
 const {
   areEventsShort,
@@ -141,13 +141,17 @@ module.exports = defineDiagnosis({
       return ok(`${throttledText(signals)} and the event loop is never idle, but an event takes ` +
         `only ${ms(signals.cpuPerEventSeconds ?? 0)} of CPU time on average`)
     }
+    if (lack === 'cpu' && signals.cpuPerEventSeconds === null) {
+      // Node.js 18 counts no events. The CPU limit, which cpu-throttling judges, explains the
+      // delays.
+      return unknown(`${throttledText(signals)}, and the event loop is never idle: it is late by ` +
+        `up to ${ms(longest)}. A higher CPU limit would show whether synchronous calls are long ` +
+        'as well', { openUntil: 'setting' })
+    }
     const waited = `${ms(mean)} on average, up to ${ms(longest)}`
-    // Node.js 18 counts no events. The CPU limit, which cpu-throttling judges, then explains these
-    // delays as well.
-    const isExplained = lack === 'cpu' && signals.cpuPerEventSeconds === null
     return {
       state: isCertain ? 'confirmed' : 'suspected',
-      ...((waiters === 'perhaps' || isExplained) && { severity: 'info' }),
+      ...(waiters === 'perhaps' && { severity: 'info' }),
       summary: sayBlocks(signals, { longest, waits, areRare, lack }),
       finding: {
         does: waits ? 'waits' : 'computes',

@@ -4,6 +4,7 @@ const { isDeepStrictEqual } = require('node:util')
 const { signalsOf } = require('../signals')
 const { diagnoses: allDiagnoses } = require('../diagnoses')
 const { findCase, isIll } = require('./case')
+const { isSymptom } = require('./causes')
 const { judge } = require('./judge')
 const { settle } = require('./settle')
 const { bySeverity } = require('./urgency')
@@ -148,7 +149,7 @@ function explain (judged) {
       }
       return { ...item, settled: { ...item.settled, state: 'unknown', judgement } }
     }
-    const cause = causes.find(({ diagnosis }) => diagnosis.explains.includes(item.diagnosis.id))
+    const cause = causes.find(cause => isCause(cause, item))
     if (!cause) return causes.includes(item) ? withSeverityOf(item, found) : item
     if (!found.includes(item)) return item
     const judgement = {
@@ -161,13 +162,20 @@ function explain (judged) {
 
 /**
  * @param {Judged} cause
+ * @param {Judged} item
+ */
+const isCause = ({ diagnosis, settled }, item) => isSymptom(diagnosis,
+  settled.judgement.evidence ?? [], item.diagnosis.id, item.settled.judgement.evidence ?? [])
+
+/**
+ * @param {Judged} cause
  * @param {Judged[]} found
  * @returns {Judged} the cause, with the severity of its worst confirmed symptom
  */
 function withSeverityOf (cause, found) {
   const { diagnosis, settled } = cause
   const symptoms = found.filter(item =>
-    item.settled.state === 'confirmed' && diagnosis.explains.includes(item.diagnosis.id))
+    item.settled.state === 'confirmed' && isCause(cause, item))
   const [{ severity }] = [cause, ...symptoms]
     .map(({ diagnosis, settled: { judgement } }) => ({
       severity: severityOf(diagnosis, judgement)

@@ -1,6 +1,7 @@
 'use strict'
 
 const { findCase } = require('./case')
+const { isSymptom } = require('./causes')
 const { byUrgency } = require('./urgency')
 const { BY_USER, SEVERITIES } = require('../diagnoses/define-diagnosis')
 const { holderText, shortText } = require('../text/suspect-text')
@@ -157,27 +158,19 @@ const NOT_JUDGED = 'Undecided: no check has an answer yet. Run it longer.'
 const NOTHING_TO_JUDGE = 'Undecided: no check is possible in this environment.'
 
 /**
- * @param {string} id of a diagnosis
- * @returns {readonly string[]} ids of the diagnoses that it explains
+ * Should a suspected cause come before the first finding? It should if that is its symptom, and not
+ * more severe, or as large as the cause is known to make it.
+ * @param {Verdict} cause
+ * @param {Verdict} first
  */
-function symptomsOf (id) {
+function comesBefore (cause, first) {
   // The diagnoses are loaded for the first finding: an exporter starts without them.
   const { diagnoses } = require('../diagnoses')
-  return diagnoses.find(diagnosis => diagnosis.id === id)?.explains ?? []
-}
-
-/** Most heap that a handle holds, with its request and its buffers: measured 27 and 28 KB. */
-const MOST_HANDLE_BYTES = 64 * 1024
-
-/**
- * Do the handles that pile up hold a growing heap?
- * @param {Pick<Verdict, 'evidence'>} cause
- * @param {Pick<Verdict, 'evidence'>} symptom
- */
-function holdsHeap (cause, symptom) {
-  const handles = cause.evidence.find(({ signal }) => /^(?!.*Bytes).*PerSecond$/.test(signal))
-  const growth = symptom.evidence.find(({ signal }) => signal === 'liveHeapGrowthBytesPerSecond')
-  return growth !== undefined && growth.value <= MOST_HANDLE_BYTES * (handles?.value ?? 0)
+  const diagnosis = diagnoses.find(({ id }) => id === cause.diagnosis)
+  if (diagnosis === undefined || cause.severity === 'info' ||
+    !isSymptom(diagnosis, cause.evidence, first.diagnosis, first.evidence)) return false
+  const isMeasured = diagnosis.explainsBytesEach !== undefined && first.state === 'suspected'
+  return isMeasured || SEVERITIES.indexOf(cause.severity) <= SEVERITIES.indexOf(first.severity)
 }
 
 /**
@@ -195,12 +188,8 @@ function order (verdicts) {
     .filter(({ state, opportunity }) =>
       !opportunity && (state === 'confirmed' || state === 'suspected'))
     .sort((a, b) => rank(a) - rank(b) || byUrgency(a, b))
-  const isWorthy = (/** @type {V} */ cause) => cause.severity !== 'info' &&
-    (SEVERITIES.indexOf(cause.severity) <= SEVERITIES.indexOf(found[0].severity) ||
-      (found[0].state === 'suspected' && holdsHeap(cause, found[0])))
   const causes = found.filter(cause =>
-    cause.state === 'suspected' && !cause.isHeld && isWorthy(cause) &&
-    symptomsOf(cause.diagnosis).includes(found[0].diagnosis))
+    cause.state === 'suspected' && !cause.isHeld && comesBefore(cause, found[0]))
   return [...new Set([...causes.slice(0, 1), ...found])]
 }
 

@@ -252,7 +252,7 @@ describe('the headline', () => {
       'suspected',
       'Suspected: js-heap-leak: js-heap-leak is suspected Also suspected: resource-leak.'
     ],
-    ...[[64 * 1024, 'resource-leak'], [64 * 1024 + 1, 'js-heap-leak']].map(([bytes, first]) => {
+    ...[[128 * 1024, 'resource-leak'], [128 * 1024 + 1, 'js-heap-leak']].map(([bytes, first]) => {
       const other = first === 'js-heap-leak' ? 'resource-leak' : 'js-heap-leak'
       const heap = [{ signal: 'liveHeapGrowthBytesPerSecond', value: 5 * Number(bytes) }]
       const sockets = [{ signal: 'socketsPerSecond', value: 5 }]

@@ -2,6 +2,7 @@
 
 const fs = require('node:fs')
 const path = require('node:path')
+const { gunzipSync } = require('node:zlib')
 const { recordings, baselineOf, isRight, FILE, QUOTA } = require('../../scripts/baseline')
 const { diagnoses } = require('../../engine/diagnoses')
 
@@ -21,6 +22,17 @@ describe('recordings of real runs', () => {
       0
     )
     expect(bytes).toBeLessThan(20 * 2 ** 20)
+  })
+  it('name no machine', () => {
+    const folder = path.dirname(FILE)
+    const named = names.filter(name => {
+      const text = gunzipSync(fs.readFileSync(path.join(folder, name))).toString()
+      const isKnown = (/** @type {string} */ place) =>
+        ['"lab"', '"/srv/memwatch/agent"'].includes(place)
+      const places = [...text.matchAll(/"(?:host|agentFolder)":("[^"]*")/g)]
+      return places.some(([, place]) => !isKnown(place)) || /"\/[^"]*\/lab\/apps\//.test(text)
+    })
+    expect(named).toEqual([])
   })
   it('cover every problem, most of them also fixed, and healthy apps', () => {
     const expected = Object.values(baseline).map(({ expected }) => expected)

@@ -270,6 +270,24 @@ describe('evaluate', () => {
     const { ruledOut } = defined(primaryOf(findCase(target).verdicts))
     expect(ruledOut).toEqual([{ diagnosis: 'symptom', text: 'a symptom of cause' }])
   })
+  it.each(/** @type {const} */ ([
+    ['liveHeapGrowthBytesPerSecond', 500, 'ok'],
+    ['outsideHeapGrowthBytesPerSecond', 501, 'confirmed'],
+    ['outsideHeapLastingGrowthBytesPerSecond', 500, 'ok'],
+    ['liveHeapLastingGrowthBytesPerSecond', 501, 'confirmed'],
+    ['liveHeapRiseBytes', 1, 'confirmed']
+  ]))('handles that may hold 100 bytes each, 5 a second, leave a symptom of %s %d %s', (
+    signal, value, state
+  ) => {
+    const found = (/** @type {object} */ row) =>
+      ({ judge: () => ({ state: 'confirmed', summary: '', finding: {}, evidence: [row] }) })
+    const handles = { signal: 'socketsPerSecond', value: 5 }
+    const { states } = run([
+      diagnosis('cause', { explains: ['symptom'], explainsBytesEach: 100, ...found(handles) }),
+      diagnosis('symptom', found({ signal, value }))
+    ])
+    expect(states).toEqual({ cause: 'confirmed', symptom: state })
+  })
   it('a fix that throws does not affect the verdict', () => {
     const { states, errors } = run([diagnosis('a', { fix () { throw new Error('boom') } })])
     expect(states).toEqual({ a: 'confirmed' })
