@@ -35,29 +35,41 @@ const HEADLINE_STATES = Object.freeze(['confirmed', 'suspected', 'undecided', 'l
 /** @typedef {Verdict & Partial<import('./attached').AttachedVerdict>} MaybeAttached */
 /**
  * Worker threads of a main thread. Each is judged by itself.
- * @typedef {{ count: number, affected: readonly AffectedWorker[] }} Workers affected: those with a
- *   finding above info, the worst first
+ * @typedef {{ count: number, affected: readonly AffectedWorker[],
+ *   undecided: readonly UndecidedWorker[] }} Workers affected: those with a finding above info, the
+ *   worst first; undecided: older ones whose checks are open
  *
  * @typedef {{ thread: string, finding: Verdict }} AffectedWorker
+ * @typedef {{ thread: string, own: Headline }} UndecidedWorker
  */
 
 /** @type {Workers} */
-const NONE = Object.freeze({ count: 0, affected: [] })
+const NONE = Object.freeze({ count: 0, affected: [], undecided: [] })
+/** The end of a worker frees its memory, so one that does a single task keeps nobody undecided. */
+const LASTING_WORKER_SECONDS = 30
 
 /**
  * @param {import('../history/target').Target} target
  * @returns {Workers}
  */
-const workersOf = ({ workers: { count, threads } }) => ({
-  count,
-  affected: [...threads]
-    .filter(({ hello }) => hello.threadId > 0)
-    .flatMap(other => {
-      const [finding] = order(findCase(other).verdicts)
-      return finding && finding.severity !== 'info' ? [{ thread: other.thread, finding }] : []
-    })
-    .sort((a, b) => rankFinding(a.finding) - rankFinding(b.finding))
-})
+function workersOf ({ workers: { count, threads } }) {
+  const workers = [...threads].filter(({ hello }) => hello.threadId > 0)
+  return {
+    count,
+    affected: workers
+      .flatMap(other => {
+        const [finding] = order(findCase(other).verdicts)
+        return finding && finding.severity !== 'info' ? [{ thread: other.thread, finding }] : []
+      })
+      .sort((a, b) => rankFinding(a.finding) - rankFinding(b.finding)),
+    undecided: workers
+      .filter(({ lastSeconds }) => lastSeconds >= LASTING_WORKER_SECONDS)
+      .map(other => ({
+        thread: other.thread, own: summarizeThread(findCase(other).verdicts, 0)
+      }))
+      .filter(({ own }) => own.state === 'undecided' && own.open.length > 0)
+  }
+}
 
 /**
  * @param {import('../history/target').Target} target
@@ -72,11 +84,13 @@ function headlineOf (target, verdicts = findCase(target).verdicts) {
  *   summary also names suspects
  * @param {Workers} [workers] of the thread's process
  * @returns {Headline} state and severity of the worst worker, if the thread itself has no finding
- *   above info
+ *   above info. With nothing found, a worker may leave it undecided
  */
 function summarize (verdicts, workers = NONE) {
   const [worst, ...others] = workers.affected
-  if (worst === undefined) return summarizeThread(verdicts, workers.count)
+  if (worst === undefined) {
+    return withUndecided(summarizeThread(verdicts, workers.count), workers.undecided)
+  }
   const own = summarizeThread(verdicts, 0)
   if (own.severity !== null && own.severity !== 'info') return own
   const { state, severity, diagnosis, summary } = worst.finding
@@ -91,6 +105,20 @@ function summarize (verdicts, workers = NONE) {
     text: `${certaintyOf(state)} in ${worst.thread}: ${diagnosis}: ${summary}${also} ` +
       `Main thread: ${own.text}`
   }
+}
+
+/**
+ * @param {Headline} own of the main thread
+ * @param {readonly UndecidedWorker[]} undecided
+ * @returns {Headline}
+ */
+function withUndecided (own, [first]) {
+  const isQuiet = own.state === 'ok' || own.state === 'limited'
+  if (!isQuiet || first === undefined) return own
+  const { text, waitSeconds, open } = first.own
+  const inThread = text.replace(/^Undecided/, `Undecided in ${first.thread}`)
+  const { state } = first.own
+  return { ...own, state, waitSeconds, open, text: `${inThread} Main thread: ${own.text}` }
 }
 
 /**

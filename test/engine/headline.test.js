@@ -168,16 +168,20 @@ describe('the headline', () => {
     [1, 'Healthy: 1 check ruled out for the main thread. Its worker has verdicts of its own.'],
     [3, 'Healthy: 1 check ruled out for the main thread. Its 3 workers have verdicts of their own.']
   ])('names %d workers of a healthy main thread, which are judged by themselves', (count, text) => {
-    expect(summarize([verdict('a', 'ok')], { count, affected: [] }))
+    expect(summarize([verdict('a', 'ok')], { count, affected: [], undecided: [] }))
       .toMatchObject({ state: 'ok', text })
   })
   describe('of a main thread with workers', () => {
-    /** @param {{ main: object[], workers: Record<string, object[]> }} verdicts by thread */
-    const headlineWith = ({ main: own, workers }) => {
+    /**
+     * @param {{ main: object[], workers: Record<string, object[]> }} verdicts by thread
+     * @param {number} [age] of the workers, in seconds
+     */
+    const headlineWith = ({ main: own, workers }, age = 40) => {
       const main = new Target({ hello: hello(), name: 'api', thread: 'main' })
       const others = Object.entries(workers).map(([thread, verdicts], i) => {
         const other = new Target({ hello: hello({ threadId: i + 1 }), name: 'api', thread })
         findCase(other).verdicts = verdicts
+        other.take(frame({ uptimeSeconds: age }), 0)
         return other
       })
       main.workers = { ...main.workers, count: others.length, threads: [main, ...others] }
@@ -194,6 +198,17 @@ describe('the headline', () => {
         severity: 'critical',
         diagnosis: null,
         text: 'Suspected in worker-7: b: b is suspected Main thread: Healthy: 1 check ruled out.'
+      })
+    })
+    it.each([
+      [29, 'ok', /^Healthy: 1 check/],
+      [30, 'undecided', /^Undecided in worker-1: b: .* Main thread: Healthy: 1 check ruled out for/]
+    ])('with an undecided worker of %d s is %s', (age, state, text) => {
+      expect(headlineWith({
+        main: [verdict('a', 'ok')],
+        workers: { 'worker-0': [verdict('b', 'ok')], 'worker-1': [unknown('b', 'readings')] }
+      }, age)).toMatchObject({
+        state, text: expect.stringMatching(text), open: state === 'ok' ? [] : ['b']
       })
     })
     it('begins with the worst worker, and names the others', () => {
