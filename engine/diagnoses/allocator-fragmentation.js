@@ -216,21 +216,22 @@ function ruleOutAllocator ({ allocator }) {
 /** Is the retained memory worth a change? @type {Question} */
 function ruleOutLittle (signals, limits) {
   const { allocatorSlackBytes: retained, rssBytes } = signals
-  const share = retained / rssBytes
   const isLittle = (/** @type {number} */ bytes) =>
     bytes < limits.retainedBytes || bytes / rssBytes < limits.retainedShareRatio
-  if (isLittle(retained)) {
-    const now = signals.allocatorSlackNowBytes ?? retained
-    const fall = signals.allocatorSlackFallBytes ?? 0
-    if (!isLittle(now) && fall < limits.reusedShareRatio * now) {
-      return unknown(`${formatBytes(now)} of malloc's memory are free or used by native code, for ` +
-        'less than a minute: too short to judge', { waitSeconds: SOON_SECONDS })
-    }
-    return ok(`malloc retains at most ${formatBytes(retained)} of freed memory ` +
-      `(${formatRatio(share)} of RSS), in the median of the last minute`)
+  const isWorth = (/** @type {number} */ bytes) => !isLittle(bytes) &&
+    ((bytes >= limits.roomyRetainedBytes && bytes / rssBytes >= limits.roomyShareRatio) ||
+      !hasRoom(signals, bytes, limits))
+  if (isWorth(retained)) return null
+  const now = signals.allocatorSlackNowBytes ?? retained
+  const fall = signals.allocatorSlackFallBytes ?? 0
+  if (isWorth(now) && fall < limits.reusedShareRatio * now) {
+    return unknown(`${formatBytes(now)} of malloc's memory are free or used by native code, for ` +
+      'less than a minute: too short to judge', { waitSeconds: SOON_SECONDS })
   }
-  const isMuch = retained >= limits.roomyRetainedBytes && share >= limits.roomyShareRatio
-  if (isMuch || !hasRoom(signals, signals.allocatorSlackBytes, limits)) return null
+  if (isLittle(retained)) {
+    return ok(`malloc retains at most ${formatBytes(retained)} of freed memory ` +
+      `(${formatRatio(retained / rssBytes)} of RSS), in the median of the last minute`)
+  }
   const limit = findMemoryLimit(signals)
   const most = signals.allocatorAsked === 1 ? '' : 'at most '
   return ok(`malloc retains ${most}${formatBytes(retained)} of freed memory, little compared with ` +

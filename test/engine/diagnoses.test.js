@@ -1095,6 +1095,30 @@ describe('allocator-fragmentation', () => {
       state, summary: expect.stringMatching(summary)
     })
   })
+  it('is not ruled out while the median of the last minute still rises to what is free now', () => {
+    const seen = new Set()
+    watch({
+      seconds: 110,
+      at: t => {
+        const freeMib = Math.max(0, Math.min(400, 10 * (t - 20)))
+        return {
+          nativeMib: 13 + freeMib,
+          spanMib: 500,
+          rssMib: 120 + freeMib,
+          values: {
+            containerLimitBytes: 8192 * MIB,
+            residentBytes: { malloc_heap: (24 + freeMib) * MIB }
+          }
+        }
+      },
+      onTarget: (target, t) => {
+        const verdict = findCase(target).verdicts
+          .find(({ diagnosis }) => diagnosis === 'allocator-fragmentation')
+        if (t > 60) seen.add(verdict?.state)
+      }
+    })
+    expect([...seen]).toEqual(['unknown'])
+  })
   it('excludes memory that was returned to the kernel', () => {
     const trimmedAt = 100
     const { verdict } = watch({
