@@ -85,9 +85,9 @@ const DESCRIPTOR_KINDS = Object.freeze(
       trend: 'socketDescriptorsTrend',
       text: 'sockets that Node.js does not list as active, such as idle connections of an http.Agent',
       site: 'They are sockets that nothing waits for. Search for `new http.Agent`, `new ' +
-        'https.Agent`, `new Agent` of undici, `dgram.createSocket` or a client, such as one of ' +
-        'StatsD, that is created per request. Create one and share it, and destroy() or close() ' +
-        'unused ones. `ss -tunp` lists their peers.'
+        'https.Agent`, `new Agent` of undici, `dgram.createSocket` or a client that is created ' +
+        'per request, such as one of gRPC, HTTP/2, a database or StatsD. Create one and share ' +
+        'it, and destroy() or close() unused ones. `ss -tunp` lists their peers.'
     },
     {
       name: 'pipes',
