@@ -19,7 +19,7 @@ const valueOf = (evidence, signal) => evidence.find(row => signal.test(row.signa
 
 /**
  * Is a finding a symptom of another one? Things that pile up explain only as much growth as they
- * can hold.
+ * can hold: docs/decisions/0100-handles-explain-what-they-can-hold.md
  * @param {Pick<Diagnosis, 'explains' | 'explainsBytesEach'>} cause
  * @param {EvidenceList} causeEvidence
  * @param {string} symptom id of a diagnosis
