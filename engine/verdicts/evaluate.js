@@ -18,7 +18,7 @@ const { formatSeconds } = require('../text/format')
  * change more slowly, unless its RSS rises by this factor meanwhile.
  */
 const LEAST_INTERVAL_SECONDS = 2
-const MOST_INTERVAL_SECONDS = 8
+const MOST_INTERVAL_SECONDS = 15
 const INTERVAL_SHARE = 1 / 20
 const RISE_RATIO = 1.1
 

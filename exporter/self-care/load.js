@@ -40,11 +40,11 @@ const levels = Object.freeze([
   },
   {
     gives:
-      'it evaluates healthy targets every 10 s instead of every 2 to 8 s, and drops most of the ' +
+      'it evaluates healthy targets every 20 s instead of every 2 to 15 s, and drops most of the ' +
         'history that is not on disk',
     memoryRatio: 0.8,
     loopRatio: 0.8,
-    evaluateSeconds: 10,
+    evaluateSeconds: 20,
     frameOf: 1,
     historyBytes: 8 * MIB,
     newTargets: true
