@@ -8,6 +8,7 @@ const { shellWords } = require('@memwatch/engine/text/shell')
 const { MOST_PILES } = require('@memwatch/engine/verdicts/holders')
 const { loadedAddonsText } = require('@memwatch/engine/text/addons-text')
 const { packagesText, sourceText } = require('@memwatch/engine/text/suspect-text')
+const { reasons } = require('@memwatch/exporter/deaths/reasons')
 const { runbookOf } = require('../text/runbook')
 const { wrap } = require('../text/wrap')
 
@@ -202,6 +203,22 @@ class ReportText {
       const open = undecided.length > 0 ? `, ${undecided.length} undecided` : ''
       this.#say(`${problems.length} ruled out${open} (-v lists them)`, 2)
     }
+  }
+
+  /**
+   * Adds one line for many short processes.
+   * @param {import('./watch-command').Report['deaths']} ends
+   * @param {number} seconds upper bound of their lives
+   */
+  addShort (ends, seconds) {
+    const count = (/** @type {string} */ reason) =>
+      ends.filter(end => end.reason === reason).length
+    const how = [...new Set(ends.map(({ reason }) => reason))]
+      .sort((a, b) => count(b) - count(a))
+      .map(reason => `${count(reason)} ${reasons[reason].title}`)
+    this.lines.push('')
+    this.#say(`${ends.length} processes lived less than ${formatSeconds(seconds)}, too short for ` +
+      `most checks, and had no finding: ${how.join(', ')} (-v lists them).`)
   }
 
   /** @param {import('../sources').Told} told */

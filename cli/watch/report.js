@@ -9,6 +9,7 @@ const { ReportText, SHORTER } = require('./report-text')
 const MOST_LINES = 38
 
 /** @typedef {import('../text/terminal').Line} Line */
+/** @typedef {import('./watch-command').Report} Report */
 /**
  * @typedef {object} Ended an isolate whose process ended before the report
  * @property {number} pid
@@ -33,21 +34,46 @@ function renderReport (
   /** @type {Line[]} */
   let lines = []
   for (const shorter of steps) {
-    lines = renderLines(report, new ReportText(width, verbose, shorter), { ended, isOver })
+    const text = new ReportText(width, verbose, shorter)
+    lines = renderLines(report, text, { ended, isOver, verbose })
     if (lines.length <= MOST_LINES) break
   }
   return lines
 }
 
+/** Ends without a problem of memory. */
+const QUIET_ENDS = ['clean', 'killed', 'signal']
+/** A process with a shorter life is too young for most checks. */
+const SHORT_SECONDS = 10
+/** From this number on, short processes are reported together, as those of a test runner. */
+const MANY_SHORT = 4
+
 /**
- * @param {import('./watch-command').Report} report
- * @param {ReportText} text
- * @param {{ ended: readonly Ended[], isOver: boolean }} options
+ * Finds short processes without a finding, if there are many.
+ * @param {Report} report
+ * @returns {Report['deaths']} ends of their main threads
  */
-function renderLines (report, text, { ended, isOver }) {
-  text.addEnd(report)
+function findShort ({ deaths, targets }) {
+  const open = (/** @type {number} */ pid) => targets.every(target =>
+    target.pid !== pid || target.headline.state === 'undecided')
+  const short = deaths.filter(({ pid, thread, reason, startedAtUnixMs, diedAtUnixMs }) =>
+    thread === 'main' && QUIET_ENDS.includes(reason) &&
+    diedAtUnixMs - startedAtUnixMs < 1000 * SHORT_SECONDS && open(pid))
+  return short.length >= MANY_SHORT ? short : []
+}
+
+/**
+ * @param {Report} report
+ * @param {ReportText} text
+ * @param {{ ended: readonly Ended[], isOver: boolean, verbose: boolean }} options
+ */
+function renderLines (report, text, { ended, isOver, verbose }) {
+  const short = verbose ? [] : findShort(report)
+  const isShort = (/** @type {{ pid: number }} */ { pid }) => short.some(end => end.pid === pid)
+  text.addEnd({ ...report, deaths: report.deaths.filter(end => !isShort(end)) })
   const deaths = report.deaths.filter(({ reason }) => reason !== 'clean')
   for (const target of inReadingOrder(report.targets)) {
+    if (isShort(target)) continue
     const died = deaths.some(({ pid, thread }) =>
       pid === target.pid && (thread === 'main' || thread === target.thread))
     const end = ended.find(({ pid, thread }) => pid === target.pid && thread === target.thread)
@@ -55,6 +81,7 @@ function renderLines (report, text, { ended, isOver }) {
       source: report.source, died, isOver, endedAfterSeconds: end?.afterSeconds
     })
   }
+  if (short.length > 0) text.addShort(short, SHORT_SECONDS)
   if (report.source) text.addSource(report.source)
   return text.lines
 }

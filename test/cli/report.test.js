@@ -355,3 +355,61 @@ describe('holders of a heap snapshot', () => {
     expect(lines).toContain('  Not analysed: too large: 2 GiB predicted.')
   })
 })
+
+describe('many short processes, as those of a test runner', () => {
+  const SHORT = 'too short for most checks'
+  const EIGHT = '8 processes lived less than 10 s, too short for most checks, and had no finding: 4 ' +
+    'killed by a signal, 3 exited normally, 1 ended by an unknown signal (-v lists them).'
+  const reasons = [
+    'killed', 'clean', 'signal', 'killed', 'clean', 'killed', 'clean', 'killed'
+  ]
+  /**
+   * @param {{ count?: number, seconds?: number, last?: object, state?: string,
+   *   options?: Parameters<typeof renderReport>[1] }} [given] last: changes of the last end;
+   *   state: state of the last process
+   */
+  const reportOf = ({ count = 8, seconds = 2, last, state = 'undecided', options } = {}) => {
+    const isLast = (/** @type {number} */ i) => i === count - 1
+    const ends = reasons.slice(0, count).map((reason, i) => ({
+      target: 'test',
+      thread: 'main',
+      pid: 10 + i,
+      reason,
+      text: 'HOW IT ENDED',
+      startedAtUnixMs: 5000,
+      diedAtUnixMs: 5000 + 1000 * seconds,
+      ...(isLast(i) && last)
+    }))
+    const targets = ends.map(({ pid }, i) => ({
+      target: 'test',
+      thread: 'main',
+      pid,
+      node: '20',
+      memory: null,
+      headline: { state: isLast(i) ? state : 'undecided', open: [], text: 'ITS HEADLINE' },
+      verdicts: []
+    }))
+    return renderReport(/** @type {any} */ ({
+      command: ['node', 'app.js'],
+      durationSeconds: 60,
+      exit: { code: 0, signal: null },
+      deaths: ends,
+      targets
+    }), { width: 1000, ...options }).map(line => (typeof line === 'string' ? line : line.text))
+  }
+
+  it('take one line', () => {
+    expect(reportOf()).toEqual([expect.stringMatching(/^memwatch: node app\.js/), '', EIGHT])
+  })
+  it.each(/** @type {const} */ ([
+    ['with -v', { options: { verbose: true } }, 8, false],
+    ['that are few', { count: 3 }, 3, false],
+    ['that live for ten seconds', { seconds: 10 }, 8, false],
+    ['of which one has a finding', { state: 'suspected' }, 1, true],
+    ['of which one ran out of memory', { last: { reason: 'heap_oom' } }, 1, true]
+  ]))('%s are reported one by one', (_, given, count, isShort) => {
+    const lines = reportOf(given)
+    expect(lines.filter(line => line.endsWith(', Node 20'))).toHaveLength(count)
+    expect(lines.some(line => line.includes(SHORT))).toBe(isShort)
+  })
+})
