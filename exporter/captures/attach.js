@@ -69,12 +69,16 @@ function attach (target, capture) {
     findCase(target).suspects.get(diagnosis)?.suspects ?? {}
   const isWeak = suspects.of === 'native seconds' && suspects.sites[0].share < MAIN_CALL_SHARE
   if (isWeak && !known.every(isOfNode)) return
-  // File descriptors are numbers: while they pile up, a heap profile shows other growth, unless
-  // most of it has one owner, such as open streams.
-  const isOfFiles = of === 'opening seconds' && suspects.of === 'grown bytes' &&
-    findCase(target).verdicts.some(({ evidence }) =>
-      evidence.some(({ signal }) => signal === 'fileDescriptorsOfFiles'))
-  if (isOfFiles && suspects.sites[0].share < MAIN_CALL_SHARE) return
+  // Descriptors are numbers, and WebAssembly memory grows without new objects: meanwhile a heap
+  // profile shows other growth, unless most of it has one owner, such as open streams.
+  const growsByCalls = (/** @type {string} */ figure) => findCase(target).verdicts.some(
+    ({ evidence }) => evidence.some(({ signal }) => signal === figure))
+  const isOfCalls =
+    (of === 'opening seconds' && growsByCalls('fileDescriptorsOfFiles')) ||
+    (of === 'native seconds' && known[0].share >= MAIN_CALL_SHARE &&
+      growsByCalls('webassemblyGrowthBytesPerSecond'))
+  const isOther = suspects.of === 'grown bytes' && suspects.sites[0].share < MAIN_CALL_SHARE
+  if (isOfCalls && isOther) return
   const attached = { captureId: id, kind, atUnixMs: requestedUnixMs, suspects }
   const isRunning = capture.state === 'running'
   // While the first samples name only Node.js itself, later ones may name the app. At the end they

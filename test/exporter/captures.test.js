@@ -2221,6 +2221,31 @@ describe('automatic captures', () => {
     }
     expect(findCase(target).suspects.get('resource-leak')?.captureId).toBe(shown)
   })
+  it.each([
+    ['webassemblyGrowthBytesPerSecond', 0.9, 0.4, 'calls'],
+    ['webassemblyGrowthBytesPerSecond', 0.9, 0.6, 'heap'],
+    ['webassemblyGrowthBytesPerSecond', 0.4, 0.4, 'heap'],
+    ['outsideHeapGrowthBytesPerSecond', 0.9, 0.4, 'heap']
+  ])('of native calls, after a heap profile, with %s, %d of the time and %d of the growth: %s', (
+    signal, ofTime, ofGrowth, shown
+  ) => {
+    const target = new Target({ hello: hello(), name: 'a', thread: 'main' })
+    const diagnosis = 'native-memory-leak'
+    const verdict = { diagnosis, state: 'suspected', evidence: [{ signal }] }
+    findCase(target).verdicts = /** @type {any} */ ([verdict])
+    for (const [id, of, share] of /** @type {const} */ ([
+      ['calls', 'native seconds', ofTime], ['heap', 'grown bytes', ofGrowth]
+    ])) {
+      attach(target, /** @type {any} */ ({
+        id,
+        parts: [],
+        kind: 'cpu_profile',
+        diagnosis,
+        suspects: { of, total: 1, sites: [{ file: 'app.js', share }] }
+      }))
+    }
+    expect(findCase(target).suspects.get(diagnosis)?.captureId).toBe(shown)
+  })
   it('that failed are named with the finding that caused them', () => {
     const captures = Object.assign(new EventEmitter(), { restore () {}, all: [] })
     const exporter = Object.assign(new EventEmitter(), { captures })
