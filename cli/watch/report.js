@@ -54,11 +54,11 @@ const MANY_SHORT = 4
  * @returns {Report['deaths']} ends of their main threads
  */
 function findShort ({ deaths, targets }) {
-  const open = (/** @type {number} */ pid) => targets.every(target =>
+  const isOpen = (/** @type {number} */ pid) => targets.every(target =>
     target.pid !== pid || target.headline.state === 'undecided')
   const short = deaths.filter(({ pid, thread, reason, startedAtUnixMs, diedAtUnixMs }) =>
     thread === 'main' && QUIET_ENDS.includes(reason) &&
-    diedAtUnixMs - startedAtUnixMs < 1000 * SHORT_SECONDS && open(pid))
+    diedAtUnixMs - startedAtUnixMs < 1000 * SHORT_SECONDS && isOpen(pid))
   return short.length >= MANY_SHORT ? short : []
 }
 

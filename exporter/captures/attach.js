@@ -71,12 +71,12 @@ function attach (target, capture) {
   if (isWeak && !known.every(isOfNode)) return
   // Descriptors are numbers, and WebAssembly memory grows without new objects: meanwhile a heap
   // profile shows other growth, unless most of it has one owner, such as open streams.
-  const growsByCalls = (/** @type {string} */ figure) => findCase(target).verdicts.some(
+  const hasEvidence = (/** @type {string} */ figure) => findCase(target).verdicts.some(
     ({ evidence }) => evidence.some(({ signal }) => signal === figure))
   const isOfCalls =
-    (of === 'opening seconds' && growsByCalls('fileDescriptorsOfFiles')) ||
+    (of === 'opening seconds' && hasEvidence('fileDescriptorsOfFiles')) ||
     (of === 'native seconds' && known[0].share >= MAIN_CALL_SHARE &&
-      growsByCalls('webassemblyGrowthBytesPerSecond'))
+      hasEvidence('webassemblyGrowthBytesPerSecond'))
   const isOther = suspects.of === 'grown bytes' && suspects.sites[0].share < MAIN_CALL_SHARE
   if (isOfCalls && isOther) return
   const attached = { captureId: id, kind, atUnixMs: requestedUnixMs, suspects }
