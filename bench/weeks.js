@@ -408,8 +408,8 @@ function timeIn (text) {
 }
 
 /**
- * Changes of one diagnosis by one cause: those by a cache end when it is ruled out after the cache
- * is full, and later ones are by a leak or by the load.
+ * Largest number of changes by one cause. Those by a cache end when the diagnosis is ruled out
+ * after the cache is full. Later ones belong to a leak or to the load.
  * @param {Scenario} scenario
  * @param {readonly { seconds: number, state: string }[]} changes of one diagnosis
  * @returns {number}

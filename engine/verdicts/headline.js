@@ -45,7 +45,7 @@ const HEADLINE_STATES = Object.freeze(['confirmed', 'suspected', 'undecided', 'l
 
 /** @type {Workers} */
 const NONE = Object.freeze({ count: 0, affected: [], undecided: [] })
-/** The end of a worker frees its memory, so one that does a single task keeps nobody undecided. */
+/** The end of a worker frees its memory: a younger one may be there for a single task. */
 const LASTING_WORKER_SECONDS = 30
 
 /**
@@ -115,9 +115,8 @@ function summarize (verdicts, workers = NONE) {
 function withUndecided (own, [first]) {
   const isQuiet = own.state === 'ok' || own.state === 'limited'
   if (!isQuiet || first === undefined) return own
-  const { text, waitSeconds, open } = first.own
+  const { state, text, waitSeconds, open } = first.own
   const inThread = text.replace(/^Undecided/, `Undecided in ${first.thread}`)
-  const { state } = first.own
   return { ...own, state, waitSeconds, open, text: `${inThread} Main thread: ${own.text}` }
 }
 
@@ -186,8 +185,8 @@ const NOT_JUDGED = 'Undecided: no check has an answer yet. Run it longer.'
 const NOTHING_TO_JUDGE = 'Undecided: no check is possible in this environment.'
 
 /**
- * Should a suspected cause come before the first finding? It should if that is its symptom, and not
- * more severe, or as large as the cause is known to make it.
+ * Should a suspected cause come before the first finding? The first finding must be its symptom,
+ * and either not more severe, or no larger than the cause is known to explain.
  * @param {Verdict} cause
  * @param {Verdict} first
  */

@@ -55,8 +55,9 @@ const FINE = Object.freeze({
 const OUTSIDE_SECONDS = { service: 120, watched: 15 }
 const OUTSIDE_INTERVAL_BYTES = 16_384
 /**
- * Duration of a second profile, as a multiple of it. Few large Buffers have few objects: 15 typed
- * arrays of 64 KiB a second gave a profile of 15 s one sample, in an app that allocated 20 MB/s.
+ * Duration of a second profile, as a multiple of the first. Few large Buffers have few objects: 15
+ * typed arrays of 64 KiB a second gave a profile of 15 s one sample, in an app that allocated
+ * 20 MB/s.
  */
 const SECOND_TIMES = 2
 const LEAST_OUTSIDE_SHARE = 0.5

@@ -20,7 +20,7 @@ const { originOf } = require('@memwatch/engine/text/code-owner')
  *   suspect, handlers of data that Node.js reads, or calls that open files; by default what its
  *   diagnosis asks for, such as calls of native code
  * @property {boolean} [isSecond] for a heap profile of a leak outside the heap: it takes twice as
- *   long, as a first one had too few samples
+ *   long as the first one, which had too few samples
  * @property {boolean} [isLast] waits for all other captures; by default the shortest begins first
  * @property {string} [why] content of the capture, for the documentation
  *
@@ -155,7 +155,7 @@ const defaultRules = Object.freeze([
   }),
   Object.freeze({
     ...row('native-memory-leak', 'suspected', 'heap_profile',
-      'the same again for twice as long, if no line is known'),
+      'the same in twice the time, if no line is known'),
     name: 'native-memory-leak-second',
     isNeeded: (/** @type {Sites} */ known) => known.length === 0,
     isSecond: true,

@@ -37,8 +37,8 @@ const captureRules = () =>
       'suspects after a third of the time, and those of the whole time replace them. When a ' +
       'process dies during a heap profile, the exporter keeps the samples of the first third ' +
       '(`isPartial`). `after-death` captures the next process at half the age of the dead one, if ' +
-      'the dead process lived for twenty minutes or less. `native-memory-leak-second` takes twice ' +
-      'as long as the first heap profile.',
+      'the dead process lived for twenty minutes or less. `native-memory-leak-second` takes ' +
+      'twice as long as the first heap profile.',
     'While the exporter is overloaded, it requests no captures. A capture for a diagnosis follows ' +
       'later if the diagnosis remains. If it fails or is not answered, it is requested once more, ' +
       'a minute later.',

@@ -358,8 +358,8 @@ describe('holders of a heap snapshot', () => {
 
 describe('many short processes, as those of a test runner', () => {
   const SHORT = 'too short for most checks'
-  const EIGHT = '8 processes lived less than 10 s, too short for most checks, and had no finding: 4 ' +
-    'killed by a signal, 3 exited normally, 1 ended by an unknown signal (-v lists them).'
+  const EIGHT = '8 processes lived less than 10 s, too short for most checks, and had no finding: ' +
+    '4 killed by a signal, 3 exited normally, 1 ended by an unknown signal (-v lists them).'
   const reasons = [
     'killed', 'clean', 'signal', 'killed', 'clean', 'killed', 'clean', 'killed'
   ]
