@@ -27,7 +27,7 @@ if (isMainThread) {
     worker.on('message', () => waiting.shift()?.())
   })
   withJobs(run, {
-    perSecond: 260,
+    perSecond: 450,
     job: (number) => new Promise((/** @type {(value?: undefined) => void} */ resolve) => {
       if (!isReady) return resolve()
       waiting.push(resolve)

@@ -44,4 +44,4 @@ async function enrich (number) {
   return rows.reduce((sum, row) => sum + row.score, 0)
 }
 
-withJobs(appRun({ work: 'jobs' }), { perSecond: 420, job: enrich, atOnce: 96 })
+withJobs(appRun({ work: 'jobs' }), { perSecond: 640, job: enrich, atOnce: 160 })
