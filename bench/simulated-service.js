@@ -7,6 +7,7 @@
 
 const { hello, gcRow, MIB } = require('../test/support/frames')
 
+const MINUTE = 60
 const HOUR = 3600
 const DAY = 24 * HOUR
 const DAYS_A_WEEK = 7
@@ -156,6 +157,13 @@ class SimulatedService {
     return load * (day >= WEEKDAYS ? weekend : 1)
   }
 
+  /** Load of a minute, with its noise. @param {number} seconds since the start */
+  #noisyLoad (seconds) {
+    const { loadNoise, seed } = this.service
+    const noise = loadNoise * gaussAt(seed, Math.floor(seconds / MINUTE))
+    return Math.max(0, this.load(seconds) * (1 + noise))
+  }
+
   /**
    * Bytes of heap and native memory at the given time: leaked, in the cache, and for the load.
    * @param {number} seconds
@@ -223,10 +231,11 @@ class SimulatedService {
   }
 
   /**
-   * Time at which the live heap after a major GC reaches the heap size limit, or RSS before the
-   * next one reaches the container's.
+   * Time at which the live heap after a major GC reaches the heap size limit, or RSS the
+   * container's.
    * @param {number} days to look ahead
-   * @param {boolean} [noisy] true: the first time, by the noise of a single reading
+   * @param {boolean} [noisy] true: the first time, by the noise of a single reading and of the load
+   *   of one minute
    * @returns {number} seconds since the start; Infinity: never
    */
   endSeconds (days, noisy = true) {
@@ -236,9 +245,13 @@ class SimulatedService {
       const live = this.#liveAfter(majors, noisy)
       const seconds = majors * majorsSeconds
       if (live >= heap) return seconds
-      const next = seconds + majorsSeconds - 1
-      const garbage = garbageBytes(this.load(next), majorsSeconds)
-      if (residentBytes(live + garbage, this.levels(next).native) >= container) return next
+      const last = seconds + majorsSeconds - 1
+      const { native } = this.levels(last)
+      for (let at = noisy ? seconds : last; at <= last; at = Math.min(at + MINUTE, last + 1)) {
+        const next = Math.min(at - at % MINUTE + MINUTE - 1, last)
+        const garbage = garbageBytes(noisy ? this.#noisyLoad(next) : this.load(next), next - seconds)
+        if (residentBytes(live + garbage, native) >= container) return next
+      }
     }
     return Infinity
   }
@@ -249,13 +262,10 @@ class SimulatedService {
    * @returns {import('@memwatch/agent/protocol/frame').Frame & { type: 'frame' }}
    */
   frame (seconds) {
-    const { majorsSeconds, loadNoise, limit, seed, loadIsSeen, heapLimit } = this.service
+    const { majorsSeconds, limit, seed, loadIsSeen, heapLimit } = this.service
     const passed = seconds - this.#seconds
     this.#seconds = seconds
-    const load = Math.max(
-      0,
-      this.load(seconds) * (1 + loadNoise * gaussAt(seed, Math.floor(seconds / 60)))
-    )
+    const load = this.#noisyLoad(seconds)
     const seen = loadIsSeen ? load : 0.5
     this.#cpuSeconds += passed * (LOWEST_CPU + (HIGHEST_CPU - LOWEST_CPU) * seen)
     this.#scavenges += passed * SCAVENGES * (0.1 + seen)

@@ -409,16 +409,18 @@ function timeIn (text) {
 
 /**
  * Largest number of changes by one cause. Those by a cache end when the diagnosis is ruled out
- * after the cache is full. Later ones belong to a leak or to the load.
+ * after the cache is full. If it never is, the changes until the cache is nearly full are by the
+ * cache. Later ones belong to a leak or to the load.
  * @param {Scenario} scenario
  * @param {readonly { seconds: number, state: string }[]} changes of one diagnosis
  * @returns {number}
  */
 function mostChanges ({ fill, fillHours = 0 }, changes) {
-  const end = fill
-    ? changes.findIndex(({ seconds, state }) => state === 'ok' && seconds >= fillHours * HOUR)
-    : -1
-  return Math.max(end + 1, changes.length - end - 1)
+  if (!fill) return changes.length
+  const fills = (/** @type {{ seconds: number }} */ { seconds }) => seconds < fillHours * HOUR
+  const out = changes.findIndex(change => change.state === 'ok' && !fills(change))
+  const end = 1 + (out >= 0 ? out : changes.findLastIndex(fills))
+  return Math.max(end, changes.length - end)
 }
 
 /**

@@ -77,6 +77,8 @@ const LASTING_LIMITS = Object.freeze({
   // Growth predicts nothing beyond this multiple of the observed time: by then a cache is full, or
   // the load of another week is different.
   tellsAheadRatio: 4,
+  // The same for growth over days, whose memory has peaks that no day has had yet.
+  tellsDaysAheadRatio: 2,
   // Growth whose last third falls below this share of the rate may be a cache that fills, and
   // predicts nothing either.
   tellsLateRatio: 0.8,
@@ -163,7 +165,9 @@ function judgeLasting (trend, limit, limits, what) {
     trend.loadSwing <= limits.swingShareRatio * peakRunway &&
     (limitInSeconds ?? Infinity) <= limits.tellsHoursRatio * seconds
   const secondsLeft = isRateKnown && (days !== null || isNear)
-    ? timeLeft(limitInSeconds ?? Infinity, seconds, limits).secondsLeft
+    ? timeLeft(limitInSeconds ?? Infinity, seconds, {
+      ...limits, tellsAheadRatio: limits.tellsDaysAheadRatio
+    }).secondsLeft
     : null
   const isWithinNoise = (secondsLeft ?? 0) * growth < limits.roomNoises * trend.noise
   return {
@@ -189,7 +193,7 @@ function judgeLasting (trend, limit, limits, what) {
 function mayGrow (trend, limits) {
   const { score, rise, seconds, steadyDays: days, lateRatio } = trend
   if (score < limits.lastingScore) {
-    return (days ?? 0) > 0 && seconds < limits.doubtSeconds &&
+    return days !== 0 && seconds < limits.doubtSeconds &&
       score >= limits.lastingDoubtScore && rise >= limits.lastingRiseBytes &&
       lateRatio >= limits.lastingLevelsOffRatio
   }
@@ -292,7 +296,7 @@ const formatPerHour = bytesPerSecond => `${formatBytes(bytesPerSecond * SECONDS_
  * Time to the limit, predicted from observed growth.
  * @param {number} secondsLeft
  * @param {number} seconds length of the observation
- * @param {Pick<LastingLimits, 'tellsAheadRatio' | 'soonSeconds'>} limits
+ * @param {{ tellsAheadRatio: number, soonSeconds: number }} limits
  * @returns {{ secondsLeft: number | null, inTime: string }} null and empty if the limit is too far
  *   away to predict
  */

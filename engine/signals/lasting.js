@@ -36,7 +36,7 @@ const WEEK_DAYS = 7
  * The last day predicts the same time as the usual day up to this factor, or up to
  * this difference; a weekend does not.
  */
-const DAYS_AGREE_RATIO = 1.5
+const DAYS_AGREE_RATIO = 1.3
 const DAYS_AGREE_SECONDS = 1800
 
 /**
@@ -104,10 +104,18 @@ const earlierHigh = (window, level) => window.lasting(`high of ${level}`, ({ tim
 
 /**
  * Times until a limit is reached, if growth continues.
- * @typedef {{ likely: number, check: number }} Times in seconds. likely: if each coming day
- *   resembles the usual day, or from a week on the same weekday; check: if it resembles the last
- *   day, or from a week on the usual day
+ * @typedef {{ likely: number, check: number, soonest: number }} Times in seconds. likely: if each
+ *   coming day resembles the usual day, or from a week on the same weekday; check: if it resembles
+ *   the last day, or from a week on the usual day; soonest: if it resembles the busiest day
  */
+
+/**
+ * @param {(name: keyof Times) => number} secondsOf
+ * @returns {Times}
+ */
+const timesOf = secondsOf => ({
+  likely: secondsOf('likely'), check: secondsOf('check'), soonest: secondsOf('soonest')
+})
 
 /**
  * @param {Window} window
@@ -119,7 +127,7 @@ const earlierHigh = (window, level) => window.lasting(`high of ${level}`, ({ tim
  */
 function timesTo (window, level, limit, now, { of, slope, seconds }) {
   const name = `way of ${level} with ${of} to ${Math.round(limit / 2 ** 22)}`
-  const { likely, check, isDayKnown } = window.lasting(name, ({ times, columns }) => {
+  const { isDayKnown, ...reached } = window.lasting(name, ({ times, columns }) => {
     const end = times[times.length - 1] ?? 0
     const days = Math.floor((end - (times[0] ?? end)) / DAY_SECONDS)
     // Days before the growth began had another rate.
@@ -133,18 +141,16 @@ function timesTo (window, level, limit, now, { of, slope, seconds }) {
     return {
       likely: isWeekKnown ? Math.min(...byWeek) : median(byDay),
       check: isWeekKnown ? median(byDay) : byDay[0],
+      soonest: Math.min(...(isWeekKnown ? byWeek : byDay)),
       isDayKnown: knownDays > 0
     }
   })
-  const inSeconds = {
-    likely: Math.max(0, likely - window.nowSeconds),
-    check: Math.max(0, check - window.nowSeconds)
-  }
+  const inSeconds = timesOf(name => Math.max(0, reached[name] - window.nowSeconds))
   if (isDayKnown) return inSeconds
   // The present level may differ from the level in an hour, so it is used only until a full day is
   // known.
   const atOnce = Math.min(inSeconds.likely, Math.max(0, limit - now) / slope)
-  return { likely: atOnce, check: atOnce }
+  return timesOf(() => atOnce)
 }
 
 /**
@@ -181,22 +187,23 @@ function timesToMemoryLimit (window, growth) {
   const { rssBytes } = window.values
   const limit = memoryLimit(window)
   return limit === null || rssBytes === undefined
-    ? { likely: Infinity, check: Infinity }
+    ? timesOf(() => Infinity)
     : timesTo(window, 'rssBytes', limit, rssBytes, growth)
 }
 
 /**
  * Time until the first of several limits.
  * @param {Times[]} limits
- * @returns {number | null} seconds; null if the check predicts another time
+ * @returns {number | null} seconds; null if the known days predict different times: a weekend tells
+ *   nothing of the Monday after it
  */
 function firstOf (...limits) {
-  const likely = Math.min(...limits.map(times => times.likely))
-  const check = Math.min(...limits.map(times => times.check))
-  const sooner = Math.min(likely, check)
-  const agrees = Math.max(likely, check) <=
-    Math.max(DAYS_AGREE_RATIO * sooner, sooner + DAYS_AGREE_SECONDS)
-  return agrees ? likely : null
+  const first = timesOf(name => Math.min(...limits.map(times => times[name])))
+  const times = Object.values(first)
+  const sooner = Math.min(...times)
+  const agrees =
+    Math.max(...times) <= Math.max(DAYS_AGREE_RATIO * sooner, sooner + DAYS_AGREE_SECONDS)
+  return agrees ? first.likely : null
 }
 
 /**

@@ -24,8 +24,8 @@ const { pointsAfterMajors } = require('./growth')
  * @property {number} fit r² of the line through the readings; with only two readings, r² of the
  *   line of the old spaces since then
  * @property {boolean} isLine true with enough readings for a line of their own
- * @property {number} newRatio part of the growth between the readings that exceeds all earlier
- *   readings of the window
+ * @property {number} newRatio part of the growth between the readings that the earlier readings of
+ *   the window do not let one expect
  * @property {number} lastRatio slope at the end of the readings, relative to the whole slope
  * @property {number} lateRatio the lower of two slopes, relative to the whole slope: the slope at
  *   the end of the readings, and the slope of the old spaces since
@@ -71,6 +71,8 @@ const LEAST_LINE_SECONDS = 10
  * live heap in this time as well.
  */
 const MEASURED_RATIO = 0.7
+/** A further reading may exceed all earlier ones by this share of their range. */
+const SCATTER_SHARE = 0.5
 
 /**
  * @param {Window} window
@@ -100,6 +102,7 @@ const keptGrowth = window => window.once('kept growth', () => {
   const lastSeconds = times[last] - times[before]
   const lastSlope = (live[last] - live[before]) / lastSeconds
   const sinceSeconds = window.nowSeconds - times[last]
+  const newRatio = newRatioOf(live[0], live[last], all.values.slice(0, from))
   const isLine = readings >= LINE_READINGS
   const isYoung = isLine && seconds < LEAST_SECONDS
   const isKnown = sinceSeconds >=
@@ -109,7 +112,7 @@ const keptGrowth = window => window.once('kept growth', () => {
   const isSettled = isLine || times[0] >= WARM_UP_SHARE * times[last]
   if (!isSettled || (!tells && (isYoung || !isLine))) {
     if (isLine) return null
-    return measuredGrowth(old, times, live, { keptRatio, nowSeconds: window.nowSeconds })
+    return measuredGrowth(old, times, live, { keptRatio, newRatio, nowSeconds: window.nowSeconds })
   }
   const since = tells
     ? keptRatio * (old.usedAt(old.times.length - 1) - live[last]) / sinceSeconds
@@ -128,13 +131,27 @@ const keptGrowth = window => window.once('kept growth', () => {
     slope,
     fit: isLine ? Math.max(0, rSquared(times, live, line)) : fitSince(old, times[last]),
     isLine,
-    newRatio: live[last] > live[0]
-      ? (live[last] - Math.max(live[0], ...all.values.slice(0, from))) / (live[last] - live[0])
-      : 0,
+    newRatio,
     lastRatio: lastSlope / slope,
     lateRatio: Math.min(lastSlope, since) / slope
   }
 })
+
+/**
+ * Part of a rise that exceeds the earlier readings, and what their scatter lets one expect of a
+ * further reading.
+ * @param {number} from bytes
+ * @param {number} to bytes
+ * @param {readonly number[]} earlier readings before the rise, bytes
+ * @returns {number} at most 1
+ */
+function newRatioOf (from, to, earlier) {
+  if (to <= from) return 0
+  if (earlier.length === 0) return 1
+  const highest = Math.max(...earlier)
+  const expected = highest + SCATTER_SHARE * (highest - Math.min(...earlier))
+  return Math.min(1, (to - expected) / (to - from))
+}
 
 /**
  * Growth of the old spaces between two readings, without the warm-up, where the second reading
@@ -142,10 +159,10 @@ const keptGrowth = window => window.once('kept growth', () => {
  * @param {Used} old
  * @param {readonly number[]} times times of the two readings
  * @param {readonly number[]} live live heap at these times, bytes
- * @param {{ keptRatio: number, nowSeconds: number }} latest
+ * @param {{ keptRatio: number, newRatio: number, nowSeconds: number }} latest
  * @returns {KeptGrowth | null} null if the old spaces do not measure the live heap for long enough
  */
-function measuredGrowth (old, [first, second], live, { keptRatio, nowSeconds }) {
+function measuredGrowth (old, [first, second], live, { keptRatio, newRatio, nowSeconds }) {
   const from = Math.max(first, WARM_UP_SHARE * second)
   if (keptRatio < MEASURED_RATIO || second - from < LEAST_SECONDS) return null
   const at = pointsBetween(old, from, second)
@@ -166,7 +183,7 @@ function measuredGrowth (old, [first, second], live, { keptRatio, nowSeconds }) 
     slope: keptRatio * line.slope,
     fit: Math.max(0, rSquared(at.times, at.bytes, line)),
     isLine: false,
-    newRatio: 1,
+    newRatio,
     lastRatio: lastSlope / line.slope,
     lateRatio: Math.min(lastSlope, since) / line.slope
   }

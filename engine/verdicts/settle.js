@@ -23,6 +23,8 @@ const RAISE_LEFT_SHARE = 0.1
 const WITHDRAW_LEAST_SECONDS = 30
 const WITHDRAW_SHARE = 0.5
 const WITHDRAW_MOST_SECONDS = 9 * 3600
+/** The same for a confirmed finding: memory that is leaked per request rests on weekends. */
+const WITHDRAW_CONFIRMED_MOST_SECONDS = 30 * 3600
 const MISSING_SHARE = 1
 const LONGER_EACH_TIME = 4
 /**
@@ -246,8 +248,12 @@ function holdsSeconds ({ state, judgement: { seconds = 0, refutes } }, judgement
 function withdrawAfterSeconds ({ state, judgement: { seconds = 0 }, withdrawals = 0 }, share) {
   // A ruled-out diagnosis becomes unknown at once, unless ruling it out took hours.
   const least = state === 'ok' ? 0 : WITHDRAW_LEAST_SECONDS
-  const first = Math.min(WITHDRAW_MOST_SECONDS, Math.max(least, share * seconds))
-  return Math.min(LONGEST_SECONDS, first * LONGER_EACH_TIME ** (state === 'ok' ? 0 : withdrawals))
+  const most = state === 'confirmed' ? WITHDRAW_CONFIRMED_MOST_SECONDS : WITHDRAW_MOST_SECONDS
+  const first = Math.min(most, Math.max(least, share * seconds))
+  return Math.min(
+    Math.max(first, LONGEST_SECONDS),
+    first * LONGER_EACH_TIME ** (state === 'ok' ? 0 : withdrawals)
+  )
 }
 
 module.exports = { settle }

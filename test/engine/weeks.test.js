@@ -208,7 +208,7 @@ describe('a service that lives for days', () => {
   })
   it('is no finding any more days after its growth ended', () => {
     const service = { fill: 400, fillHours: 30, limit: 2048, heapLimit: 1434, base: 300, seed: 3 }
-    const { changes } = simulate(service, { days: 5.2, frameSeconds: 120, judgeSeconds: 1800 })
+    const { changes } = simulate(service, { days: 7.2, frameSeconds: 120, judgeSeconds: 1800 })
     const states = changes.filter(({ diagnosis }) => diagnosis === 'js-heap-leak')
       .map(({ state }) => state)
     expect(states.slice(-2)).toEqual(['confirmed', 'ok'])
