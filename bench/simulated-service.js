@@ -249,7 +249,8 @@ class SimulatedService {
       const { native } = this.levels(last)
       for (let at = noisy ? seconds : last; at <= last; at = Math.min(at + MINUTE, last + 1)) {
         const next = Math.min(at - at % MINUTE + MINUTE - 1, last)
-        const garbage = garbageBytes(noisy ? this.#noisyLoad(next) : this.load(next), next - seconds)
+        const load = noisy ? this.#noisyLoad(next) : this.load(next)
+        const garbage = garbageBytes(load, next - seconds)
         if (residentBytes(live + garbage, native) >= container) return next
       }
     }

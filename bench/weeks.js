@@ -200,6 +200,19 @@ const SCENARIOS = [
     days: 9,
     seed: 885596
   },
+  {
+    name: 'healthy, readings that scatter, starts on a weekend',
+    base: 423,
+    swing: 20,
+    noise: 7,
+    loadNoise: 0.07,
+    majorsSeconds: 327,
+    startHour: 5,
+    startDay: 5,
+    shape: 'office',
+    loadIsSeen: false,
+    seed: 253535
+  },
   { name: 'leak 2, flat', heapLeak: 2 },
   { name: 'leak 2, swing 300', heapLeak: 2, swing: 300, startHour: 16, noise: 8 },
   {
@@ -320,6 +333,22 @@ const SCENARIOS = [
     limit: 2048,
     heapLimit: 1200,
     startHour: 7
+  },
+  {
+    name: 'native 2, quiet weekends, garbage of minutes',
+    nativeLeak: 2.2,
+    base: 568,
+    swing: 17,
+    noise: 8,
+    loadNoise: 0.11,
+    majorsSeconds: 164,
+    startHour: 5,
+    startDay: 3,
+    weekend: 0.61,
+    days: 9,
+    limit: 1024,
+    heapLimit: 707,
+    seed: 29842
   },
   { name: 'native 20, 1.5 GiB', nativeLeak: 20, swing: 100, limit: 1536, heapLimit: 1024 },
   {

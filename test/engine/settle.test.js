@@ -182,11 +182,16 @@ describe('settle', () => {
       expect(settle(found, judgement(state), after).state).toBe(state)
     }
   )
-  it('withdraws a suspicion over days after nine hours', () => {
-    const long = settle(undefined, { ...judgement('suspected'), seconds: 100_000 }, 0)
-    expect(settle(long, judgement('ok'), 32_399).state).toBe('suspected')
-    expect(settle(long, judgement('ok'), 32_400).state).toBe('ok')
-  })
+  it.each(/** @type {const} */ ([['suspected', 9], ['confirmed', 30]]))(
+    'withdraws a %s finding over days after %d hours',
+    (state, hours) => {
+      const found = { ...judgement(state), seconds: 400_000 }
+      const long = settle(settle(undefined, found, -14_400), found, 0)
+      expect(long.state).toBe(state)
+      expect(settle(long, judgement('ok'), hours * 3600 - 1).state).toBe(state)
+      expect(settle(long, judgement('ok'), hours * 3600).state).toBe('ok')
+    }
+  )
   it('withdraws a confirmed finding that is refuted for long, and none without readings', () => {
     const confirmed = { ...judgement('confirmed'), seconds: 100 }
     const certain = settle(settle(undefined, confirmed, 0), confirmed, 2)

@@ -201,6 +201,7 @@ describe('a service that lives for days', () => {
     ['healthy, rises by 295 in an hour, load unseen', 0.5],
     ['healthy, cache of 284 fills in hours, small heap', 0.2],
     ['healthy, cache of 111 fills beside a morning', 0.6],
+    ['native 2, quiet weekends, garbage of minutes', 3.8],
     ['leak 4 by request, office hours, weekends', 2.8]
   ])('%s: judged in time, right, and without reversals', (name, days) => {
     const options = { days, frameSeconds: 60, judgeSeconds: 300 }
