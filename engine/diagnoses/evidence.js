@@ -62,15 +62,18 @@ function cpuTimeEvidence ({ cpuTimeRatio, cpuThrottledRatio }, judged) {
 }
 
 /**
- * Text of a share of wall time, followed by the share without waits for a CPU if the two differ.
+ * Text of a share of wall time, followed by the share without waits for a CPU if these are known.
  * @param {{ cpuTimeRatio: number | null }} signals
  * @param {number} wallRatio
  * @param {number} cpuRatio
  */
-const wallAndCpu = ({ cpuTimeRatio }, wallRatio, cpuRatio) =>
-  cpuTimeRatio === null || cpuTimeRatio >= NEARLY_ALL
-    ? `${formatRatio(wallRatio)} of the time`
-    : `${formatRatio(wallRatio)} of wall time, ${formatRatio(cpuRatio)} without its waits for a CPU`
+function wallAndCpu ({ cpuTimeRatio }, wallRatio, cpuRatio) {
+  const [wall, cpu] = [wallRatio, cpuRatio].map(formatRatio)
+  if (cpuTimeRatio === null || cpuTimeRatio >= NEARLY_ALL) return `${wall} of the time`
+  return wall === cpu
+    ? `${wall} of wall time, and at least as much of its CPU time`
+    : `${wall} of wall time, ${cpu} without its waits for a CPU`
+}
 
 /**
  * Predicted effect of a fix on one signal, at constant work a second.

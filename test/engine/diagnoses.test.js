@@ -3023,6 +3023,28 @@ describe('a thread that waits for a CPU', () => {
         : /^$/)
     })
 
+  it.each([[100, 'confirmed'], [50, 'suspected']])(
+    'GC helper threads that use up the quota in %d %% of the periods: starvation is %s',
+    (periods, state) => {
+      const { verdict } = watch({
+        seconds: 60,
+        at: t => ({
+          scavenges: 23,
+          scavengeSeconds: 0.17,
+          majors: 1.9,
+          majorSeconds: 0.19,
+          values: {
+            ...slowed(0.04, t),
+            eventLoopActiveSeconds: 0.85 * t,
+            eventLoopIdleSeconds: 0.15 * t,
+            runQueueWaitSeconds: 0.78 * t,
+            cpuThrottledPeriods: periods / 10 * t
+          }
+        })
+      })
+      expect(verdict('semi-space-starvation').state).toBe(state)
+    }
+  )
   it.each([
     [true, { state: 'confirmed', severity: 'warning' }],
     [false, { state: 'unknown', open: { until: 'setting', waitSeconds: null } }]
