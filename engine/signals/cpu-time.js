@@ -29,7 +29,7 @@ const { RATE_SECONDS } = require('../history/window')
 /** Windows of run queue readings, which come 5 s apart, and later if the loop is late. */
 const WAIT_SECONDS = [RATE_SECONDS, 2 * RATE_SECONDS, 10 * RATE_SECONDS]
 const THROTTLED_SECONDS = 2 * RATE_SECONDS
-/** From these shares of throttled periods and of waits on, the quota limits all work of a process. */
+/** From these shares of throttled periods and of waiting on, the quota limits all work. */
 const QUOTA_SPENT_RATIO = 0.9
 const QUOTA_WAIT_RATIO = 0.5
 /** Window that covers the start phase of a process. */
