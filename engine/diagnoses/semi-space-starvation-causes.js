@@ -88,6 +88,7 @@ function ruleOutLarge (signals, limits) {
  */
 function weighCauses (signals, limits) {
   const { ordinaryMajorsPerSecond: majors } = signals
+  const wallRatio = signals.scavengePauseRatio + signals.ordinaryMajorPauseRatio
   const promoted = signals.promotedPerMajorBytes ?? Infinity
   const isPromotion = promoted >= Math.max(
     limits.promotedPerMajorBytes, limits.growsLeastRatio * (signals.liveHeapBytes ?? 0)
@@ -126,8 +127,9 @@ function weighCauses (signals, limits) {
     isKept,
     promotesTooEarly: isPromotion && areFrequent,
     scavengesTooOften,
-    wallRatio: signals.scavengePauseRatio + signals.ordinaryMajorPauseRatio,
-    cpuRatio: signals.scavengeCpuRatio + signals.ordinaryMajorCpuRatio
+    wallRatio,
+    cpuRatio: signals.scavengeCpuRatio + signals.ordinaryMajorCpuRatio,
+    busyRatio: wallRatio / Math.max(signals.eventLoopUtilizationRatio ?? 1, wallRatio)
   }
 }
 
@@ -206,4 +208,14 @@ function hasRoom (extraBytes, rssBytes, shareBytes, { spareShareRatio }) {
   return extraBytes < spareShareRatio * ((shareBytes ?? Infinity) - (rssBytes ?? 0))
 }
 
-module.exports = { ruleOut, weighCauses, ruleOutCauses, hasRoom, holdingSize }
+/**
+ * Do the GCs take enough of the time to be worth a change? In an app that waits most of the time,
+ * frequent scavenges may take much of the time in which its event loop is busy.
+ * @param {Pick<Causes, 'cpuRatio' | 'busyRatio' | 'scavengesTooOften'>} causes
+ * @param {{ pauseRatio: number, leastPauseRatio: number, busyRatio: number }} least
+ */
+const areCostly = ({ cpuRatio, busyRatio, scavengesTooOften }, least) =>
+  cpuRatio >= least.pauseRatio ||
+  (scavengesTooOften && cpuRatio >= least.leastPauseRatio && busyRatio >= least.busyRatio)
+
+module.exports = { areCostly, hasRoom, holdingSize, ruleOut, ruleOutCauses, weighCauses }

@@ -54,7 +54,8 @@ function showEvidence (signals, limits, target, causes) {
       (pretenures
         ? 'V8 also marks between them and in other threads, which no pause shows.'
         : 'A change is worthwhile if scavenges and the major GCs that they cause take ' +
-          `${limit} of CPU time.`)),
+          `${limit} of CPU time, or ${formatRatio(limits.suspectedPauseRatio)} that are ` +
+          `${formatRatio(limits.busyRatio)} of the time in which the event loop is busy.`)),
     cpuTimeEvidence(
       signals,
       `${formatNumber(signals.scavengesPerCpuSecond)} scavenges, and ${formatRatio(cpuRatio)} in ` +

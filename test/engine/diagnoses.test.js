@@ -862,6 +862,28 @@ describe('semi-space-starvation', () => {
     expect([...watch({ seconds: 60, ...app }).ever]).toEqual([null])
   })
 
+  it.each(/** @type {const} */ ([
+    [0.24, 110, 'confirmed', /8 % of the time, 33 % of the loop's busy time\.$/],
+    [0.5, 110, 'suspected', /8 % of the time\.$/],
+    [0.24, 40, 'suspected', /8 % of the time\.$/]
+  ]))(
+    'with 8 %% of the time in GC, a loop busy %d of it, and %d scavenges a second, is %s',
+    (busy, scavenges, state, summary) => {
+      const { verdict } = watch({
+        seconds: 60,
+        at: t => ({
+          scavenges,
+          scavengeSeconds: 0.045,
+          majors: 2.7,
+          majorSeconds: 0.035,
+          values: busyLoop(t, busy)
+        })
+      })
+      expect(verdict('semi-space-starvation')).toMatchObject({
+        state, severity: 'info', summary: expect.stringMatching(summary)
+      })
+    }
+  )
   it.each([[0.025, 'suspected'], [0.005, 'ok']])(
     'of a large new space is, once scavenges take %d of the time, %s', (scavengeSeconds, state) => {
       const { verdict } = watch({
@@ -3023,9 +3045,9 @@ describe('a thread that waits for a CPU', () => {
         : /^$/)
     })
 
-  it.each([[100, 'confirmed'], [50, 'suspected']])(
-    'GC helper threads that use up the quota in %d %% of the periods: starvation is %s',
-    (periods, state) => {
+  it.each([[100, 'warning'], [50, 'info']])(
+    'GC helper threads that use up the quota in %d %% of the periods: starvation is a %s',
+    (periods, severity) => {
       const { verdict } = watch({
         seconds: 60,
         at: t => ({
@@ -3042,7 +3064,7 @@ describe('a thread that waits for a CPU', () => {
           }
         })
       })
-      expect(verdict('semi-space-starvation').state).toBe(state)
+      expect(verdict('semi-space-starvation')).toMatchObject({ state: 'confirmed', severity })
     }
   )
   it.each([
