@@ -50,12 +50,7 @@ function showEvidence (signals, limits, target, causes) {
             'short-lived objects.'
           : `${limit} of CPU time would mean premature promotion.`)),
     evidence('gcPauseRatio', signals.gcPauseRatio ?? wallRatio, limits.pauseRatio, (value, limit) =>
-      `GC pauses take ${value} of wall time. ` +
-      (pretenures
-        ? 'V8 also marks between them and in other threads, which no pause shows.'
-        : 'A change is worthwhile if scavenges and the major GCs that they cause take ' +
-          `${limit} of CPU time, or ${formatRatio(limits.suspectedPauseRatio)} that are ` +
-          `${formatRatio(limits.busyRatio)} of the time in which the event loop is busy.`)),
+      `GC pauses take ${value} of wall time. ${sayWorth(limits, causes, limit)}`),
     cpuTimeEvidence(
       signals,
       `${formatNumber(signals.scavengesPerCpuSecond)} scavenges, and ${formatRatio(cpuRatio)} in ` +
@@ -63,6 +58,23 @@ function showEvidence (signals, limits, target, causes) {
     ),
     isChosenByV8 && sinceUpgrade(target, most)
   )
+}
+
+/**
+ * @param {Limits} limits
+ * @param {Causes} causes
+ * @param {string} limit share of CPU time
+ * @returns {string} sentence that says from which share of GC on a change is worthwhile
+ */
+function sayWorth (limits, { isLarge, pretenures }, limit) {
+  if (pretenures) return 'V8 also marks between them and in other threads, which no pause shows.'
+  if (isLarge) {
+    return `A still larger new space may save much of them from ${formatRatio(
+      limits.largePauseRatio)} of CPU time on.`
+  }
+  return 'A change is worthwhile if scavenges and the major GCs that they cause take ' +
+    `${limit} of CPU time, or ${formatRatio(limits.suspectedPauseRatio)} that are ` +
+    `${formatRatio(limits.busyRatio)} of the time in which the event loop is busy.`
 }
 
 /**
