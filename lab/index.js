@@ -611,6 +611,7 @@ const apps = [
     title: 'Compressed downloads that end',
     diagnosis: null,
     seconds: 60,
+    starvesAtCores: 0.1,
     about: 'Memory of zlib rises and falls with the number of clients.'
   }),
   app({
