@@ -218,7 +218,7 @@ const oldLimitBytes = ({ heapLimitBytes, semiSpaceBytes }) =>
  *   whose GCs cost little yet
  */
 function predictEffect (finding, megabytes) {
-  const { course, gcPauseRatio, liveBytes: live, shareOfLimit } = finding
+  const { course, gcPauseRatio, markedPerSecond, liveBytes: live, shareOfLimit } = finding
   if (course === 'fills') return []
   if (course === 'quiet') {
     return [prediction('liveHeapPeakShareRatio', shareOfLimit, live / (megabytes * MIB))]
@@ -226,7 +226,10 @@ function predictEffect (finding, megabytes) {
   const limit = oldLimitBytes(finding)
   const room = Math.max(limit - live, LEAST_ROOM_SHARE * limit)
   const share = Math.min(1, room / Math.max(1, megabytes * MIB - live))
-  return [prediction('recentGcPauseRatio', gcPauseRatio, gcPauseRatio * share)]
+  const pauses = prediction('recentGcPauseRatio', gcPauseRatio, gcPauseRatio * share)
+  return markedPerSecond === null
+    ? [pauses]
+    : [pauses, prediction('recentMajorsPerSecond', markedPerSecond, markedPerSecond * share)]
 }
 
 module.exports = { ENOUGH_SEMI_SPACE, giveRoom }

@@ -19,6 +19,7 @@ const NAMES = Object.freeze({
   ...nameAll('share of time in GC', [
     'gcPauseRatio', 'recentGcCpuRatio', 'recentGcPauseRatio', 'recentMajorCpuRatio'
   ]),
+  ...nameAll('share of CPU time in major GCs', ['recentMarkingRatio']),
   ...nameAll('rate of major GCs', [
     'majorsSeen', 'ordinaryMajorCpuRatio', 'ordinaryMajorPauseRatio', 'ordinaryMajorsPerSecond',
     'recentMajorsPerCpuSecond', 'recentMajorsPerSecond'

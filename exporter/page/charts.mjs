@@ -336,6 +336,7 @@ export const charts = [
     evidence: {
       gcPauseRatio: levelOf(rate('gcPauseSeconds')),
       recentGcPauseRatio: levelOf(rate('gcPauseSeconds')),
+      recentMarkingRatio: text,
       ordinaryMajorPauseRatio: levelOf(rate('ordinaryMajorPauseSeconds')),
       externalMajorPauseRatio: levelOf(rate('externalMajorPauseSeconds')),
       gcsLastMinute: text,

@@ -1634,6 +1634,50 @@ it.each([
   expect(flagsWith(64)).toBe('--max-old-space-size=64 --max-semi-space-size=16')
 })
 
+describe('a heap at 79 % of its limit', () => {
+  const marked = (cores, majors, liveMib = 202) => watch({
+    seconds: 60,
+    at: t => ({
+      liveMib,
+      rssMib: 300,
+      scavenges: 5,
+      scavengeSeconds: 0.005,
+      majors,
+      majorSeconds: majors / 100,
+      values: {
+        cpuUserSeconds: cores * t, cpuSystemSeconds: 0, eventLoopActiveSeconds: 0.2 * t,
+        eventLoopIdleSeconds: 0.8 * t
+      }
+    })
+  }).verdict('heap-limit-thrash')
+
+  it.each([
+    ['a process of 0.8 cores', 0.8, 2, 202, 'confirmed'],
+    ['a process of 2.5 cores, which does other work', 2.5, 2, 202, 'suspected'],
+    ['a process of 4 cores, which does other work', 4, 2, 202, 'ok'],
+    ['a process that runs few of them', 0.05, 0.1, 202, 'ok'],
+    ['a smaller heap', 0.8, 2, 180, 'ok']
+  ])('with short pauses, marked by major GCs of %s (%f cores, %f a second, %d MiB): %s', (
+    _, cores, majors, liveMib, state
+  ) => {
+    expect(marked(cores, majors, liveMib).state).toBe(state)
+  })
+  it('tells the CPU time of other threads, and predicts the rate of major GCs', () => {
+    const { severity, summary, evidence, fix } = marked(0.8, 2)
+    expect({ severity, summary }).toEqual({
+      severity: 'warning',
+      summary: 'The live heap fills 79 % of its limit of 256 MiB, and GC takes 2.5 % of the ' +
+        'time, and about 63 % of all CPU time, as other threads mark the heap.'
+    })
+    expect(evidence.find(({ signal }) => signal === 'recentMarkingRatio')?.value)
+      .toBeCloseTo(2 * 202 / 800 / 0.8, 2)
+    const { from, to } = defined(fix[0].predicted
+      .find(({ signal }) => signal === 'recentMajorsPerSecond'))
+    expect(from).toBe(2)
+    expect(to).toBeLessThan(0.5 * from)
+  })
+})
+
 describe('a heap at 70 % of its limit', () => {
   const watched = (semiMib, majors, values = {}) => watch({
     seconds: 40,
