@@ -163,11 +163,13 @@ function noteWork (readings, { frame, values: { eventLoopActiveSeconds: active =
  */
 function wouldHeal ({ seenAtSeconds, busyAtSeconds }, { values, workers }) {
   if (seenAtSeconds - busyAtSeconds < REST_SECONDS) return false
-  const { rssAnonBytes, heapTotalBytes = 0, liveHeapBytes, externalBytes = 0 } = values
+  const { rssAnonBytes, heapTotalBytes = 0, liveHeapBytes } = values
   if (liveHeapBytes === undefined) return false
+  // A SharedArrayBuffer is not external memory of V8.
+  const buffers = Math.max(values.externalBytes ?? 0, values.arrayBuffersBytes ?? 0)
   const held = rssAnonBytes === undefined
     ? heapTotalBytes
-    : rssAnonBytes - externalBytes - workers.heapBytes - workers.externalBytes - NATIVE_BASE_BYTES
+    : rssAnonBytes - buffers - workers.heapBytes - workers.externalBytes - NATIVE_BASE_BYTES
   return held - liveHeapBytes >= IDLE.slackBytes
 }
 

@@ -117,14 +117,17 @@ describe('full GCs for a leak check', () => {
     expect(askedAt).toEqual(asked)
   })
   it.each([
-    ['an idle app with 49 MiB of garbage gets none', 0.04, 49, WAITS, []],
-    ['an idle app with 47 MiB of garbage gets some', 0.04, 47, WAITS, [60, 65, 70]],
-    ['a busy app with 49 MiB of garbage gets some', 0.06, 49, WAITS, [60, 65, 70]],
-    ['an idle app with a suspected leak gets some', 0.04, 49, 'suspected', [60, 65, 70]]
-  ])('%s', async (_, busy, slackMib, state, asked) => {
+    ['an idle app with 49 MiB of garbage gets none', 0.04, 49, WAITS, 0, []],
+    ['an idle app with 47 MiB of garbage gets some', 0.04, 47, WAITS, 0, [60, 65, 70]],
+    ['a busy app with 49 MiB of garbage gets some', 0.06, 49, WAITS, 0, [60, 65, 70]],
+    ['an idle app with a suspected leak gets some', 0.04, 49, 'suspected', 0, [60, 65, 70]],
+    ['an idle app with a SharedArrayBuffer gets some', 0.04, 160, WAITS, 160, [60, 65, 70]]
+  ])('%s', async (_, busy, slackMib, state, sharedMib, asked) => {
     const { askedAt, frames, judged } = make()
     judged({ 'js-heap-leak': state })
-    const work = t => ({ eventLoopActiveSeconds: busy * t })
+    const work = t => ({
+      eventLoopActiveSeconds: busy * t, externalBytes: 0, arrayBuffersBytes: sharedMib * MIB
+    })
     await frames(1, 70, t => t === 50, () => (1 + 12 + slackMib) * MIB, work)
     expect(askedAt.filter(at => at >= 60)).toEqual(asked)
   })
