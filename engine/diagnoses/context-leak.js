@@ -94,7 +94,8 @@ module.exports = defineDiagnosis({
             'vm.Script(…).runInNewContext, jsdom windows and template sandboxes in code that ' +
             'runs per request. Create the context once and keep it, run code in the current ' +
             'context (vm.runInThisContext, vm.compileFunction), or drop every reference to its ' +
-            'objects: one object, function or error of a context keeps the whole context.'
+            'objects: one object, function or error of a context keeps the whole context. So does ' +
+            'a timer that runs: call window.close() for each jsdom window.'
         },
         predicted: [prediction(signal, growth, 0)],
         risk: 'Scripts in the same context see each other’s globals.'
