@@ -294,12 +294,19 @@ const findNeededPauses = ({ liveHeapShareRatio, recentMajorsPerCpuSecond }, limi
  * @param {number} needed ratio
  * @param {Limits} limits
  */
-const pausesEvidence = (signals, needed, { pauseRatio: usual }) =>
-  evidence('recentGcPauseRatio', signals.recentGcPauseRatio, needed, (_, limit) =>
-    `GC pauses take ${sayPauses(signals)}; ` +
-      (signals.recentGcCpuRatio < needed ? 'the finding is certain from' : 'the threshold is') +
-      ` ${limit} of CPU time` + (signals.recentGcCpuRatio < needed ? ' on' : '') +
-      `${needed < usual ? `, as major GCs are frequent; otherwise ${formatRatio(usual)}` : ''}.`)
+function pausesEvidence (signals, needed, limits) {
+  const isCertain = signals.recentGcCpuRatio >= needed ||
+    marks(signals, limits, limits.markingRatio)
+  const usual = needed < limits.pauseRatio
+    ? `, as major GCs are frequent; otherwise ${formatRatio(limits.pauseRatio)}`
+    : ''
+  return evidence('recentGcPauseRatio', signals.recentGcPauseRatio, needed, (_, limit) => {
+    const pauses = `GC pauses take ${sayPauses(signals)}; `
+    return isCertain
+      ? `${pauses}the threshold is ${limit} of CPU time${usual}.`
+      : `${pauses}the finding is certain from ${limit} of CPU time on${usual}.`
+  })
+}
 
 /** @param {Signals} signals */
 const sayPauses = signals =>
@@ -342,12 +349,12 @@ function showEvidence (signals, limits, left, neededPauses) {
     left !== null && evidence('heapLimitSecondsLeft', left, limits.fillsSeconds, value =>
       'The live heap fell at none of the last major GCs: at this rate it reaches its limit in ' +
       `about ${value}.`),
-    pausesEvidence(signals, neededPauses, limits),
     marks(signals, limits, limits.suspectedMarkingRatio) &&
       evidence('recentMarkingRatio', signals.recentMarkingRatio ?? 0, limits.markingRatio,
         (value, limit) =>
           `Major GCs take about ${value} of the CPU time of the process, by their number and the ` +
           `live heap, most of it in other threads; the threshold is ${limit}.`),
+    pausesEvidence(signals, neededPauses, limits),
     evidence('recentMajorsPerSecond', majors, limits.majorsPerCpuSecond, value =>
       `${value} major GCs${majors > 0 ? `: one every ${formatNumber(1 / majors)} s` : ''}, each of them ` +
       `${formatMilliseconds(signals.majorPauseSeconds ?? 0)} long.`),
