@@ -186,8 +186,10 @@ module.exports = defineDiagnosis({
         besideBytes: Math.max(signals.besideHeapBytes ?? 0, signals.besideHeapPeakBytes ?? 0)
       },
       evidence: showEvidence(signals, limits, target, causes),
-      impact: `Requests wait during GC pauses, which take ${formatRatio(wallRatio)} of wall ` +
-        'time. GC threads use about as much CPU time as the pauses.'
+      impact: (isUrgent
+        ? `Requests wait during GC pauses, which take ${formatRatio(wallRatio)} of wall time. `
+        : `GC pauses take ${formatRatio(busyRatio)} of the time in which the event loop is busy. `) +
+        'GC threads use about as much CPU time as the pauses.'
     }
   },
 
