@@ -29,9 +29,13 @@ const { RATE_SECONDS } = require('../history/window')
 /** Windows of run queue readings, which come 5 s apart, and later if the loop is late. */
 const WAIT_SECONDS = [RATE_SECONDS, 2 * RATE_SECONDS, 10 * RATE_SECONDS]
 const THROTTLED_SECONDS = 2 * RATE_SECONDS
-/** From these shares of throttled periods and of waiting on, the quota limits all work. */
+/**
+ * From these shares of throttled periods and of waiting on, the quota limits all work. A start
+ * takes longer with a quota, so the process must have this age in CPU-seconds.
+ */
 const QUOTA_SPENT_RATIO = 0.9
 const QUOTA_WAIT_RATIO = 0.5
+const STARTED_CPU_SECONDS = 5
 /** Window that covers the start phase of a process. */
 const LIFE_SECONDS = 600
 /** Result without data: the thread never waited. */
@@ -125,6 +129,14 @@ function cpuTimeOver (window, seconds) {
 }
 
 /**
+ * Age of the process without waits for a CPU, at the rate of the last ten minutes.
+ * @param {Window} window
+ * @returns {number} seconds
+ */
+const lifeCpuSeconds = window => window.once('life', () =>
+  window.nowSeconds * (cpuTimeOver(window, LIFE_SECONDS) ?? ALL).hadRatio)
+
+/**
  * @param {Window} window
  * @param {TrackName} track
  * @param {number} [seconds]
@@ -151,7 +163,8 @@ function shareOfCpuTime (window, track, seconds) {
   const { hadRatio, ranRatio, waitRatio } = cpuTimeOrAll(window)
   const rate = window.rate(track, seconds)
   const isQuotaSpent = waitRatio >= QUOTA_WAIT_RATIO &&
-    (throttledRatio(window) ?? 0) >= QUOTA_SPENT_RATIO
+    (throttledRatio(window) ?? 0) >= QUOTA_SPENT_RATIO &&
+    lifeCpuSeconds(window) >= STARTED_CPU_SECONDS
   const perWallTime = Math.max(ranRatio / hadRatio, isQuotaSpent ? 1 : 0)
   return rate && Math.min(1, rate * perWallTime)
 }
@@ -219,7 +232,7 @@ module.exports = {
     lifeCpuSeconds: /** @type {Signal} */ ({
       unit: 'seconds',
       help: 'Age of the process in CPU-seconds, at the rate of the last ten minutes.',
-      compute: window => window.nowSeconds * (cpuTimeOver(window, LIFE_SECONDS) ?? ALL).hadRatio
+      compute: lifeCpuSeconds
     }),
     scavengesPerCpuSecond: perCpuSecondSignal('scavenges', 'Scavenges'),
     externalMajorsPerCpuSecond: perCpuSecondSignal(
