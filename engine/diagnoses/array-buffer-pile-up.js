@@ -49,6 +49,13 @@ module.exports = defineDiagnosis({
     'memoryRunwayBytes',
     'rssShareRatio',
     'ordinaryMajorsPerSecond',
+    'ordinaryMajorPauseRatio',
+    'ordinaryMajorCpuRatio',
+    'promotedPerMajorBytes',
+    'liveHeapBytes',
+    'liveHeapShareRatio',
+    'recentMarkingRatio',
+    'externalMarkingRatio',
     'webassemblyGrowthBytesPerSecond',
     'externalTrend',
     'arrayBuffersFloorBytes',
@@ -77,6 +84,18 @@ module.exports = defineDiagnosis({
     certainMajorsPerCpuSecond: 2,
     certainMajorRatio: 0.02,
     certainShareRatio: 0.4,
+    // Share of the process's CPU time in these collections that confirms the finding with fewer
+    // waiting Buffers: V8 marks the live heap in each of them. A server with 134 MiB alive joined
+    // 5 MiB in each of 20 requests a second: 0.4 cores and a share of 0.85 to 0.96, and 0.03 cores
+    // with a pool of Buffers. It marked 375 MiB of heap a second. In an app of 0.1 cores the share
+    // is large although little is marked: up to 150 MiB a second were measured.
+    markingRatio: 0.5,
+    markedBytesPerSecond: 256 * 2 ** 20,
+    markedWaitingBytes: 16 * 2 ** 20,
+    // V8 12.4 reports such collections as ordinary. They are for Buffers if scavenges promoted less
+    // than this before each of them, and the live heap fills less than this share of its limit.
+    promotedPerMajorBytes: 8 * 2 ** 20,
+    liveHeapShareRatio: 0.7,
     // If WebAssembly memories grow by one page of 64 KiB a second or more, they may cause the full
     // collections.
     webassemblyGrowthBytesPerSecond: 64 * 2 ** 10,
@@ -99,10 +118,12 @@ module.exports = defineDiagnosis({
 
   /** @returns {import('./define-diagnosis').Judgement<Finding>} */
   judge (signals, limits, target) {
-    const { externalMajorsPerSecond: majors, externalMajorPauseRatio: pauses, rssBytes } = signals
-    const { externalMajorsPerCpuSecond: perCpuSecond, externalMajorCpuRatio: cpuRatio } = signals
+    const { externalMajorsPerCpuSecond: perCpuSecond, rssBytes } = signals
+    const collections = findCollections(signals, limits)
+    const { majors, pauses, cpuRatio } = collections
     const waiting = waitingOf(signals, limits, limits.majorsPerCpuSecond)
     const share = waiting / rssBytes
+    const marks = areCostly(signals, limits, majors, collections.marking)
     const collects =
       cpuRatio >=
       (perCpuSecond >= limits.majorsPerCpuSecond ? limits.majorRatio : limits.costlyMajorRatio)
@@ -111,7 +132,7 @@ module.exports = defineDiagnosis({
       return unknown('Buffers were watched for less than ' +
         formatSeconds(limits.leastWindowSeconds))
     }
-    if (!collects || !waits) {
+    if (!marks && (!collects || !waits)) {
       const unseen = describeUnseen(signals, limits)
       if (unseen) return unknown(unseen)
       const counted = waitingOf(signals, limits, limits.countedMajorsPerCpuSecond)
@@ -122,6 +143,7 @@ module.exports = defineDiagnosis({
     const isCostly = cpuRatio >= limits.certainMajorRatio
     const isMuch =
       isCostly ||
+      marks ||
       perCpuSecond >= limits.certainMajorsPerCpuSecond ||
       share >= limits.certainShareRatio
     const ofLimit = signals.rssShareRatio === null
@@ -133,27 +155,33 @@ module.exports = defineDiagnosis({
       state: isMuch && signals.gcWindowSeconds >= limits.windowSeconds
         ? 'confirmed'
         : 'suspected',
-      severity: !isCostly && hasRoom(signals, waiting, limits) ? 'info' : 'warning',
+      severity: !isCostly && !marks && hasRoom(signals, waiting, limits) ? 'info' : 'warning',
       summary: `Up to ${formatBytes(waiting)} of unused Buffers wait between GCs, and V8 runs ` +
-        `${formatNumber(majors)} major GCs a second to free them.`,
+        `${formatNumber(majors)} major GCs a second to free them` +
+        `${marks ? `, in about ${formatRatio(collections.marking)} of all CPU time` : ''}.`,
       finding: {
+        areReported: collections.areReported,
         majorsPerSecond: majors,
         majorPauseRatio: pauses,
         waitingBytes: waiting,
         rssBytes,
         leastRssBytes: Math.min(rssBytes, remainingBytes)
       },
-      evidence: showEvidence(signals, limits, target, waiting),
+      evidence: showEvidence(signals, limits, target, { ...collections, waiting, marks }),
       impact: `RSS is up to ${formatBytes(waiting)} higher than the memory in use${ofLimit}, and ` +
         `GCs take ${formatRatio(pauses)} of the time.`
     }
   },
 
   fix (
-    { majorsPerSecond: majors, majorPauseRatio: pauses, waitingBytes, rssBytes, leastRssBytes },
+    {
+      areReported, majorsPerSecond: majors, majorPauseRatio: pauses, waitingBytes, rssBytes,
+      leastRssBytes
+    },
     target,
     limits
   ) {
+    const [rate, ratio] = NAMES_OF[areReported ? 'reported' : 'ordinary']
     const [v8Major] = target.v8.split('.').map(Number)
     const canTransfer = v8Major >= V8_WITH_TRANSFER
     const releasedBytes = RELEASED_SHARE * waitingBytes
@@ -177,8 +205,8 @@ module.exports = defineDiagnosis({
                 'Buffer.allocUnsafeSlow(contentLength).'
         },
         predicted: [
-          prediction('externalMajorsPerSecond', majors, limits.remainingMajorsShareRatio * majors),
-          prediction('externalMajorPauseRatio', pauses, limits.remainingMajorsShareRatio * pauses),
+          prediction(rate, majors, limits.remainingMajorsShareRatio * majors),
+          prediction(ratio, pauses, limits.remainingMajorsShareRatio * pauses),
           prediction('rssBytes', rssBytes, Math.max(leastRssBytes, rssBytes - releasedBytes))
         ],
         risk: canTransfer
@@ -193,9 +221,7 @@ module.exports = defineDiagnosis({
           'or move to Node 26',
         // NODE_OPTIONS refuses these flags: they work on the command line only.
         change: { flag },
-        predicted: [
-          prediction('externalMajorPauseRatio', pauses, limits.scavengedPauseShareRatio * pauses)
-        ],
+        predicted: [prediction(ratio, pauses, limits.scavengedPauseShareRatio * pauses)],
         risk: 'Later versions of Node.js may remove this V8 flag. NODE_OPTIONS does not accept ' +
           'it: put it on the command line. Buffers still wait for a GC.'
       })
@@ -203,6 +229,57 @@ module.exports = defineDiagnosis({
     return fixes
   }
 })
+
+/** Signals of the full collections, as V8 reports them. */
+const NAMES_OF = Object.freeze(/** @type {const} */ ({
+  reported: ['externalMajorsPerSecond', 'externalMajorPauseRatio'],
+  ordinary: ['ordinaryMajorsPerSecond', 'ordinaryMajorPauseRatio']
+}))
+
+/**
+ * Full collections for Buffers.
+ * @typedef {Record<'majors' | 'pauses' | 'cpuRatio' | 'marking', number> &
+ *   { areReported: boolean }} Collections majors: a second; the others are shares of time; marking:
+ *   of the CPU time of the process
+ *
+ * @param {Signals} signals
+ * @param {Limits} limits
+ * @returns {Collections} areReported: false if V8 reports them as ordinary
+ */
+function findCollections (signals, limits) {
+  const { ordinaryMajorsPerSecond: ordinary, promotedPerMajorBytes: promoted } = signals
+  const areOrdinary = ordinary !== null && ordinary > signals.externalMajorsPerSecond &&
+    (promoted ?? Infinity) < limits.promotedPerMajorBytes &&
+    (signals.liveHeapShareRatio ?? 1) < limits.liveHeapShareRatio &&
+    areCostly(signals, limits, ordinary, signals.recentMarkingRatio ?? 0)
+  return areOrdinary
+    ? {
+        areReported: false,
+        majors: ordinary,
+        pauses: signals.ordinaryMajorPauseRatio ?? 0,
+        cpuRatio: signals.ordinaryMajorCpuRatio ?? 0,
+        marking: signals.recentMarkingRatio ?? 0
+      }
+    : {
+        areReported: true,
+        majors: signals.externalMajorsPerSecond,
+        pauses: signals.externalMajorPauseRatio,
+        cpuRatio: signals.externalMajorCpuRatio,
+        marking: signals.externalMarkingRatio ?? 0
+      }
+}
+
+/**
+ * Do full collections take much CPU time, while Buffers wait for them?
+ * @param {Signals} signals
+ * @param {Limits} limits
+ * @param {number} majors a second
+ * @param {number} marking share of the CPU time of the process
+ */
+const areCostly = (signals, limits, majors, marking) =>
+  marking >= limits.markingRatio &&
+  majors * (signals.liveHeapBytes ?? 0) >= limits.markedBytesPerSecond &&
+  signals.externalWaitingBytes >= limits.markedWaitingBytes
 
 /**
  * Bytes of dead Buffers at one time: the range in which external memory rises and falls. If full
@@ -264,31 +341,39 @@ function regression ({ v8 }) {
 /** @typedef {Parameters<typeof module.exports.judge>[0]} Signals */
 /**
  * @typedef {Record<'majorsPerSecond' | 'majorPauseRatio' | 'waitingBytes' | 'rssBytes' |
- *   'leastRssBytes', number>} Finding
+ *   'leastRssBytes', number> & { areReported: boolean }} Finding
  */
 
 /**
  * @param {Signals} signals
  * @param {Limits} limits
  * @param {import('@memwatch/agent/protocol/frame').Hello} target
- * @param {number} waiting bytes
+ * @param {Collections & { waiting: number, marks: boolean }} found waiting: bytes
  */
-function showEvidence (signals, limits, target, waiting) {
-  const { externalMajorsPerSecond: majors, externalMajorPauseRatio: pauses, rssBytes } = signals
-  const { externalMajorsPerCpuSecond: perCpuSecond, externalMajorCpuRatio: cpuRatio } = signals
-  const { externalFloorBytes: least, externalPeakBytes: most } = signals
+function showEvidence (signals, limits, target, found) {
+  const { areReported, majors, pauses, cpuRatio, marking, waiting, marks } = found
+  const { rssBytes, externalFloorBytes: least, externalPeakBytes: most } = signals
+  const [rate, ratio] = NAMES_OF[areReported ? 'reported' : 'ordinary']
   return listEvidence(
     evidence('externalWaitingBytes', waiting, limits.waitingBytes, (value, limit) =>
       `About ${value} of external memory (threshold ${limit}) are allocated and freed again and ` +
       'again: Buffers are unused long before a GC frees them. External memory was between ' +
       `${formatBytes(least)} and ${formatBytes(most)}.`),
-    evidence('externalMajorsPerSecond', majors, limits.majorsPerCpuSecond, (value, limit) =>
-      `${value} major GCs because of external memory; the threshold is ${limit} of CPU time.`),
-    evidence('externalMajorPauseRatio', pauses, limits.majorRatio, value =>
+    evidence(rate, majors, limits.majorsPerCpuSecond, (value, limit) => areReported
+      ? `${value} major GCs because of external memory; the threshold is ${limit} of CPU time.`
+      : `${value} major GCs. V8 does not say why, but scavenges promoted at most ` +
+        `${formatBytes(signals.promotedPerMajorBytes ?? 0)} before each, and the live heap fills ` +
+        `${formatRatio(signals.liveHeapShareRatio ?? 0)} of its limit: Buffers are the cause.`),
+    evidence(ratio, pauses, limits.majorRatio, value =>
       `They take ${value} of wall time, although they free little on the heap.`),
-    cpuTimeEvidence(
+    marks && evidence(areReported ? 'externalMarkingRatio' : 'recentMarkingRatio', marking,
+      limits.markingRatio, (value, limit) =>
+        `They take about ${value} of the CPU time of the process, by their number and the live ` +
+        `heap that they mark, most of it in other threads; the threshold is ${limit}.`),
+    areReported && cpuTimeEvidence(
       signals,
-      `${formatNumber(perCpuSecond)} such GCs, which take ${formatRatio(cpuRatio)}`
+      `${formatNumber(signals.externalMajorsPerCpuSecond)} such GCs, which take ` +
+        formatRatio(cpuRatio)
     ),
     evidence('rssBytes', rssBytes, waiting / limits.waitingShareRatio, value =>
       `RSS is ${value}: ${formatRatio(Math.min(1, waiting / rssBytes))} of it are unused Buffers.`),

@@ -203,17 +203,31 @@ const MARKED_BYTES_PER_CPU_SECOND = 800 * 2 ** 20
 
 /**
  * @param {Window} window
- * @returns {number | null} estimated share of the process's CPU time in ordinary major GCs; null in
+ * @param {'ordinaryMajors' | 'externalMajors'} track
+ * @returns {number | null} estimated share of the process's CPU time in these major GCs; null in
  *   its first seconds, as a heap that is being filled is marked often
  */
-function markingRatio (window) {
-  const majors = window.rate('ordinaryMajors')
+function markingRatio (window, track) {
+  const majors = window.rate(track)
   const cores = window.rate('processCpuSeconds')
   const { liveHeapBytes: live } = window.values
   const isKnown = majors !== null && cores && live !== undefined
   if (!isKnown || window.nowSeconds < RATE_SECONDS) return null
   return Math.min(1, majors * live / MARKED_BYTES_PER_CPU_SECOND / cores)
 }
+
+/**
+ * @param {Parameters<typeof markingRatio>[1]} track
+ * @param {string} what
+ * @returns {Signal}
+ */
+const markingSignal = (track, what) => ({
+  unit: 'ratio',
+  onMainThread: true,
+  help: `Estimated share of the process's CPU time in ${what}, pauses and the work of other ` +
+    `threads, over the last ${RATE_SECONDS} s.`,
+  compute: window => markingRatio(window, track)
+})
 
 module.exports = {
   cpuTime,
@@ -253,13 +267,8 @@ module.exports = {
       'externalMajorPauseSeconds',
       'major GCs for external memory'
     ),
-    recentMarkingRatio: /** @type {Signal} */ ({
-      unit: 'ratio',
-      onMainThread: true,
-      help: "Estimated share of the process's CPU time in ordinary major GCs, pauses and the work " +
-        `of other threads, over the last ${RATE_SECONDS} s.`,
-      compute: markingRatio
-    }),
+    recentMarkingRatio: markingSignal('ordinaryMajors', 'ordinary major GCs'),
+    externalMarkingRatio: markingSignal('externalMajors', 'major GCs for external memory'),
     recentGcCpuRatio: shareSignal('gcPauseSeconds', 'GCs of all kinds', NOW_SECONDS),
     recentMajorCpuRatio: shareSignal('ordinaryMajorPauseSeconds', 'ordinary major GCs', NOW_SECONDS)
   }

@@ -337,6 +337,7 @@ export const charts = [
       gcPauseRatio: levelOf(rate('gcPauseSeconds')),
       recentGcPauseRatio: levelOf(rate('gcPauseSeconds')),
       recentMarkingRatio: text,
+      externalMarkingRatio: text,
       ordinaryMajorPauseRatio: levelOf(rate('ordinaryMajorPauseSeconds')),
       externalMajorPauseRatio: levelOf(rate('externalMajorPauseSeconds')),
       gcsLastMinute: text,
