@@ -173,12 +173,13 @@ function ruleOutCauses (signals, limits, causes) {
   }
   const isCause = promotesTooEarly || scavengesTooOften
   const isCostly = cpuRatio >= limits.suspectedPauseRatio
-  if (isCause && isCostly) return null
+  if (isCause && (isCostly || wastesBusyTime(signals, limits, causes))) return null
   return ok('scavenges and the major GCs they cause take ' +
     `${wallAndCpu(signals, wallRatio, cpuRatio)} (${formatNumber(signals.scavengesPerSecond)} ` +
     `scavenges/s, ${majors} major GCs/s)`, {
-    keeps: isPromotion && !causes.isKept && isCostly &&
-      signals.ordinaryMajorCpuRatio >= limits.keptOrdinaryMajorRatio
+    keeps: stillWastesBusyTime(signals, limits, causes) ||
+      (isPromotion && !causes.isKept && isCostly &&
+        signals.ordinaryMajorCpuRatio >= limits.keptOrdinaryMajorRatio)
   })
 }
 
@@ -209,13 +210,30 @@ function hasRoom (extraBytes, rssBytes, shareBytes, { spareShareRatio }) {
 }
 
 /**
- * Do the GCs take enough of the time to be worth a change? In an app that waits most of the time,
- * frequent scavenges may take much of the time in which its event loop is busy.
- * @param {Pick<Causes, 'cpuRatio' | 'busyRatio' | 'scavengesTooOften'>} causes
- * @param {{ pauseRatio: number, leastPauseRatio: number, busyRatio: number }} least
+ * Do frequent scavenges, and the major GCs that they cause, take much of the time in which the
+ * event loop is busy? An app that waits most of the time wastes CPU time, although its requests
+ * wait little.
+ * @param {Signals} signals
+ * @param {Limits} limits
+ * @param {Pick<Causes, 'cpuRatio' | 'busyRatio'>} causes
  */
-const areCostly = ({ cpuRatio, busyRatio, scavengesTooOften }, least) =>
-  cpuRatio >= least.pauseRatio ||
-  (scavengesTooOften && cpuRatio >= least.leastPauseRatio && busyRatio >= least.busyRatio)
+const wastesBusyTime = ({ scavengesPerCpuSecond }, limits, { cpuRatio, busyRatio }) =>
+  cpuRatio >= limits.busyPauseRatio && busyRatio >= limits.busyRatio &&
+  scavengesPerCpuSecond >= limits.busyScavengesPerCpuSecond
 
-module.exports = { areCostly, hasRoom, holdingSize, ruleOut, ruleOutCauses, weighCauses }
+/**
+ * The same for a finding that stands: a load near the limits changes no state.
+ * @param {Signals} signals
+ * @param {Limits} limits
+ * @param {Pick<Causes, 'cpuRatio' | 'busyRatio'>} causes
+ */
+const stillWastesBusyTime = (signals, limits, causes) => wastesBusyTime(signals, {
+  ...limits,
+  busyPauseRatio: limits.keptBusyPauseRatio,
+  busyRatio: limits.keptBusyRatio,
+  busyScavengesPerCpuSecond: limits.keptScavengesPerCpuSecond
+}, causes)
+
+module.exports = {
+  hasRoom, holdingSize, ruleOut, ruleOutCauses, stillWastesBusyTime, wastesBusyTime, weighCauses
+}

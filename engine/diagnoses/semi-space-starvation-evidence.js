@@ -73,7 +73,7 @@ function sayWorth (limits, { isLarge, pretenures }, limit) {
       limits.largePauseRatio)} of CPU time on.`
   }
   return 'A change is worthwhile if scavenges and the major GCs that they cause take ' +
-    `${limit} of CPU time, or ${formatRatio(limits.suspectedPauseRatio)} that are ` +
+    `${limit} of CPU time, or ${formatRatio(limits.busyPauseRatio)} that are ` +
     `${formatRatio(limits.busyRatio)} of the time in which the event loop is busy.`
 }
 
