@@ -36,8 +36,8 @@ const HEADLINE_STATES = Object.freeze(['confirmed', 'suspected', 'undecided', 'l
 /**
  * Worker threads of a main thread. Each is judged by itself.
  * @typedef {{ count: number, affected: readonly AffectedWorker[],
- *   undecided: readonly UndecidedWorker[] }} Workers affected: those with a finding above info, the
- *   worst first; undecided: older ones whose checks are open
+ *   undecided: readonly UndecidedWorker[] }} Workers affected: those with a finding above info, or
+ *   a confirmed one, the worst first; undecided: older ones whose checks are open
  *
  * @typedef {{ thread: string, finding: Verdict }} AffectedWorker
  * @typedef {{ thread: string, own: Headline }} UndecidedWorker
@@ -59,7 +59,8 @@ function workersOf ({ workers: { count, threads } }) {
     affected: workers
       .flatMap(other => {
         const [finding] = order(findCase(other).verdicts)
-        return finding && finding.severity !== 'info' ? [{ thread: other.thread, finding }] : []
+        const isTold = finding && (finding.severity !== 'info' || finding.state === 'confirmed')
+        return isTold ? [{ thread: other.thread, finding }] : []
       })
       .sort((a, b) => rankFinding(a.finding) - rankFinding(b.finding)),
     undecided: workers
@@ -84,7 +85,8 @@ function headlineOf (target, verdicts = findCase(target).verdicts) {
  *   summary also names suspects
  * @param {Workers} [workers] of the thread's process
  * @returns {Headline} state and severity of the worst worker, if the thread itself has no finding
- *   above info. With nothing found, a worker may leave it undecided
+ *   above info. A worker's finding of severity info counts if the thread has none. With nothing
+ *   found, a worker may leave it undecided
  */
 function summarize (verdicts, workers = NONE) {
   const [worst, ...others] = workers.affected
@@ -92,8 +94,8 @@ function summarize (verdicts, workers = NONE) {
     return withUndecided(summarizeThread(verdicts, workers.count), workers.undecided)
   }
   const own = summarizeThread(verdicts, 0)
-  if (own.severity !== null && own.severity !== 'info') return own
   const { state, severity, diagnosis, summary } = worst.finding
+  if (own.severity !== null && (own.severity !== 'info' || severity === 'info')) return own
   const also = others.length > 0
     ? ` Findings also in ${others.map(({ thread }) => thread).join(', ')}.`
     : ''
@@ -102,7 +104,7 @@ function summarize (verdicts, workers = NONE) {
     state: state === 'confirmed' ? state : 'suspected',
     diagnosis: null,
     severity,
-    text: `${certaintyOf(state)} in ${worst.thread}: ${diagnosis}: ${summary}${also} ` +
+    text: `${certaintyOf(worst.finding)} in ${worst.thread}: ${diagnosis}: ${summary}${also} ` +
       `Main thread: ${own.text}`
   }
 }
@@ -220,14 +222,15 @@ function order (verdicts) {
   return [...new Set([...causes.slice(0, 1), ...found])]
 }
 
-/** @param {string} state of a finding */
-const certaintyOf = state => state === 'confirmed' ? 'Confirmed' : 'Suspected'
+/** @param {Pick<Verdict, 'state' | 'severity'>} finding */
+const certaintyOf = ({ state, severity }) =>
+  (state === 'confirmed' ? 'Confirmed' : 'Suspected') +
+    (severity === 'info' ? ', not urgent' : '')
 
 /** @param {MaybeAttached[]} found */
 function describeFound ([first, ...others]) {
   const { diagnosis, summary } = first
-  const certainty = certaintyOf(first.state)
-  const state = first.severity === 'info' ? `${certainty}, not urgent` : certainty
+  const state = certaintyOf(first)
   const lines = shortText(first.suspects?.suspects ?? null)
   const holder = holderText(first.holders ?? null)
   const also = ['confirmed', 'suspected'].flatMap(state => {

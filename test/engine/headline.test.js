@@ -201,6 +201,20 @@ describe('the headline', () => {
       })
     })
     it.each([
+      ['confirmed', [verdict('a', 'ok')], 'confirmed',
+        'Confirmed, not urgent in worker-7: b: b is confirmed Main thread: Healthy: 1 check ruled out.'],
+      ['suspected', [verdict('a', 'ok')], 'ok', /^Healthy: 1 check ruled out for the main thread/],
+      ['confirmed', [verdict('a', 'suspected', { severity: 'info' })], 'suspected',
+        /^Suspected, not urgent: a/]
+    ])('with a %s finding of a worker that is not urgent: %j is %s', (found, own, state, text) => {
+      expect(headlineWith({
+        main: own,
+        workers: { 'worker-7': [verdict('b', found, { severity: 'info' })] }
+      })).toMatchObject({
+        state, text: typeof text === 'string' ? text : expect.stringMatching(text)
+      })
+    })
+    it.each([
       [29, 'ok', /^Healthy: 1 check/],
       [30, 'undecided', /^Undecided in worker-1: b: .* Main thread: Healthy: 1 check ruled out for/]
     ])('with an undecided worker of %d s is %s', (age, state, text) => {
