@@ -3,15 +3,13 @@
 const { defineDiagnosis, ok, unknown } = require('./define-diagnosis')
 const { NATIVE_BASE_BYTES } = require('../memory/parts')
 const { cpuTimeEvidence, evidence, listEvidence, prediction, wallAndCpu } = require('./evidence')
+const {
+  NAMES_OF, areCostly, findCollections, waitingOf
+} = require('./array-buffer-pile-up-collections')
 const { ROOM_LIMITS, hasRoom } = require('./severity')
 const { formatBytes, formatNumber, formatRatio, formatSeconds } = require('../text/format')
 const { flagsInForce } = require('../v8/flags')
 
-/**
- * Growth of external memory that is assumed to trigger a full collection. V8's own limit depends on
- * its version, and is at least 32 MiB.
- */
-const COLLECTED_FROM_BYTES = 48 * 2 ** 20
 /**
  * Measured share of the waiting memory that immediate release removed from RSS: see
  * docs/accuracy.md.
@@ -169,7 +167,8 @@ module.exports = defineDiagnosis({
       },
       evidence: showEvidence(signals, limits, target, { ...collections, waiting, marks }),
       impact: `RSS is up to ${formatBytes(waiting)} higher than the memory in use${ofLimit}, and ` +
-        `GCs take ${formatRatio(pauses)} of the time.`
+        `GCs take ${formatRatio(pauses)} of the time` +
+        `${marks ? ` and about ${formatRatio(collections.marking)} of all CPU time` : ''}.`
     }
   },
 
@@ -230,84 +229,6 @@ module.exports = defineDiagnosis({
   }
 })
 
-/** Signals of the full collections, as V8 reports them. */
-const NAMES_OF = Object.freeze(/** @type {const} */ ({
-  reported: ['externalMajorsPerSecond', 'externalMajorPauseRatio'],
-  ordinary: ['ordinaryMajorsPerSecond', 'ordinaryMajorPauseRatio']
-}))
-
-/**
- * Full collections for Buffers.
- * @typedef {Record<'majors' | 'pauses' | 'cpuRatio' | 'marking', number> &
- *   { areReported: boolean }} Collections majors: a second; the others are shares of time; marking:
- *   of the CPU time of the process
- *
- * @param {Signals} signals
- * @param {Limits} limits
- * @returns {Collections} areReported: false if V8 reports them as ordinary
- */
-function findCollections (signals, limits) {
-  const { ordinaryMajorsPerSecond: ordinary, promotedPerMajorBytes: promoted } = signals
-  const areOrdinary = ordinary !== null && ordinary > signals.externalMajorsPerSecond &&
-    (promoted ?? Infinity) < limits.promotedPerMajorBytes &&
-    (signals.liveHeapShareRatio ?? 1) < limits.liveHeapShareRatio &&
-    areCostly(signals, limits, ordinary, signals.recentMarkingRatio ?? 0)
-  return areOrdinary
-    ? {
-        areReported: false,
-        majors: ordinary,
-        pauses: signals.ordinaryMajorPauseRatio ?? 0,
-        cpuRatio: signals.ordinaryMajorCpuRatio ?? 0,
-        marking: signals.recentMarkingRatio ?? 0
-      }
-    : {
-        areReported: true,
-        majors: signals.externalMajorsPerSecond,
-        pauses: signals.externalMajorPauseRatio,
-        cpuRatio: signals.externalMajorCpuRatio,
-        marking: signals.externalMarkingRatio ?? 0
-      }
-}
-
-/**
- * Do full collections take much CPU time, while Buffers wait for them?
- * @param {Signals} signals
- * @param {Limits} limits
- * @param {number} majors a second
- * @param {number} marking share of the CPU time of the process
- */
-const areCostly = (signals, limits, majors, marking) =>
-  marking >= limits.markingRatio &&
-  majors * (signals.liveHeapBytes ?? 0) >= limits.markedBytesPerSecond &&
-  signals.externalWaitingBytes >= limits.markedWaitingBytes
-
-/**
- * Bytes of dead Buffers at one time: the range in which external memory rises and falls. If full
- * collections run for Buffers, the result is at least the amount that V8 accepts before such a
- * collection. In an app that uses one large Buffer after the other, each reading includes one dead
- * and one live Buffer, so the range is small. V8 counts the whole size of a WebAssembly memory
- * again each time the memory grows, so full collections during such growth do not prove dead
- * Buffers.
- * @param {Pick<Signals, 'externalWaitingBytes' | 'externalPeakBytes' | 'externalMajorsPerSecond' |
- *   'externalMajorsPerCpuSecond' | 'externalTrend' | 'webassemblyGrowthBytesPerSecond'>} signals
- * @param {Limits} limits
- * @param {number} flatMajors least rate of these collections where external memory does not grow,
- *   per CPU-second
- */
-function waitingOf (signals, limits, flatMajors) {
-  const { externalWaitingBytes, externalPeakBytes, externalTrend } = signals
-  const keptPerSecond = (externalTrend?.slope ?? 0) * (externalTrend?.fit ?? 0)
-  const isFlat = externalTrend !== null && keptPerSecond <= 0
-  const least = isFlat ? flatMajors : limits.majorsPerCpuSecond
-  const areForBuffers =
-    signals.externalMajorsPerCpuSecond >= least &&
-    signals.externalMajorsPerSecond > keptPerSecond / limits.collectedFromBytes &&
-    (signals.webassemblyGrowthBytesPerSecond ?? 0) < limits.webassemblyGrowthBytesPerSecond
-  return Math.max(
-    externalWaitingBytes, areForBuffers ? Math.min(externalPeakBytes, COLLECTED_FROM_BYTES) : 0
-  )
-}
-
 /**
  * Buffers that stay allocated while no major GC runs may all be garbage.
  * @param {Signals} signals
@@ -348,14 +269,16 @@ function regression ({ v8 }) {
  * @param {Signals} signals
  * @param {Limits} limits
  * @param {import('@memwatch/agent/protocol/frame').Hello} target
- * @param {Collections & { waiting: number, marks: boolean }} found waiting: bytes
+ * @param {import('./array-buffer-pile-up-collections').Collections &
+ *   { waiting: number, marks: boolean }} found waiting: bytes
  */
 function showEvidence (signals, limits, target, found) {
   const { areReported, majors, pauses, cpuRatio, marking, waiting, marks } = found
   const { rssBytes, externalFloorBytes: least, externalPeakBytes: most } = signals
   const [rate, ratio] = NAMES_OF[areReported ? 'reported' : 'ordinary']
+  const waitingLimit = marks ? limits.markedWaitingBytes : limits.waitingBytes
   return listEvidence(
-    evidence('externalWaitingBytes', waiting, limits.waitingBytes, (value, limit) =>
+    evidence('externalWaitingBytes', waiting, waitingLimit, (value, limit) =>
       `About ${value} of external memory (threshold ${limit}) are allocated and freed again and ` +
       'again: Buffers are unused long before a GC frees them. External memory was between ' +
       `${formatBytes(least)} and ${formatBytes(most)}.`),
