@@ -10,8 +10,9 @@
  * its version, and is at least 32 MiB.
  */
 const COLLECTED_FROM_BYTES = 48 * 2 ** 20
+
 /** Signals of the full collections, as V8 reports them. */
-const NAMES_OF = Object.freeze(/** @type {const} */ ({
+const SIGNALS_OF = Object.freeze(/** @type {const} */ ({
   reported: ['externalMajorsPerSecond', 'externalMajorPauseRatio'],
   ordinary: ['ordinaryMajorsPerSecond', 'ordinaryMajorPauseRatio']
 }))
@@ -31,14 +32,14 @@ function findCollections (signals, limits) {
   const areOrdinary = ordinary !== null && ordinary > signals.externalMajorsPerSecond &&
     (promoted ?? Infinity) < limits.promotedPerMajorBytes &&
     (signals.liveHeapShareRatio ?? 1) < limits.liveHeapShareRatio &&
-    areCostly(signals, limits, ordinary, signals.recentMarkingRatio ?? 0)
+    areCostly(signals, limits, ordinary, signals.ordinaryMarkingRatio ?? 0)
   return areOrdinary
     ? {
         areReported: false,
         majors: ordinary,
         pauses: signals.ordinaryMajorPauseRatio ?? 0,
         cpuRatio: signals.ordinaryMajorCpuRatio ?? 0,
-        marking: signals.recentMarkingRatio ?? 0
+        marking: signals.ordinaryMarkingRatio ?? 0
       }
     : {
         areReported: true,
@@ -88,4 +89,4 @@ function waitingOf (signals, limits, flatMajors) {
   )
 }
 
-module.exports = { NAMES_OF, areCostly, findCollections, waitingOf }
+module.exports = { SIGNALS_OF, areCostly, findCollections, waitingOf }

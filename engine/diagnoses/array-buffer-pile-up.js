@@ -4,8 +4,9 @@ const { defineDiagnosis, ok, unknown } = require('./define-diagnosis')
 const { NATIVE_BASE_BYTES } = require('../memory/parts')
 const { cpuTimeEvidence, evidence, listEvidence, prediction, wallAndCpu } = require('./evidence')
 const {
-  NAMES_OF, areCostly, findCollections, waitingOf
+  SIGNALS_OF, areCostly, findCollections, waitingOf
 } = require('./array-buffer-pile-up-collections')
+const { limits: STARVATION } = require('./semi-space-starvation')
 const { ROOM_LIMITS, hasRoom } = require('./severity')
 const { formatBytes, formatNumber, formatRatio, formatSeconds } = require('../text/format')
 const { flagsInForce } = require('../v8/flags')
@@ -52,7 +53,7 @@ module.exports = defineDiagnosis({
     'promotedPerMajorBytes',
     'liveHeapBytes',
     'liveHeapShareRatio',
-    'recentMarkingRatio',
+    'ordinaryMarkingRatio',
     'externalMarkingRatio',
     'webassemblyGrowthBytesPerSecond',
     'externalTrend',
@@ -92,8 +93,8 @@ module.exports = defineDiagnosis({
     markedWaitingBytes: 16 * 2 ** 20,
     // V8 12.4 reports such collections as ordinary. They are for Buffers if scavenges promoted less
     // than this before each of them, and the live heap fills less than this share of its limit.
-    promotedPerMajorBytes: 8 * 2 ** 20,
-    liveHeapShareRatio: 0.7,
+    promotedPerMajorBytes: STARVATION.promotedPerMajorBytes,
+    liveHeapShareRatio: STARVATION.liveHeapShareRatio,
     // If WebAssembly memories grow by one page of 64 KiB a second or more, they may cause the full
     // collections.
     webassemblyGrowthBytesPerSecond: 64 * 2 ** 10,
@@ -180,7 +181,7 @@ module.exports = defineDiagnosis({
     target,
     limits
   ) {
-    const [rate, ratio] = NAMES_OF[areReported ? 'reported' : 'ordinary']
+    const [rate, ratio] = SIGNALS_OF[areReported ? 'reported' : 'ordinary']
     const [v8Major] = target.v8.split('.').map(Number)
     const canTransfer = v8Major >= V8_WITH_TRANSFER
     const releasedBytes = RELEASED_SHARE * waitingBytes
@@ -275,7 +276,7 @@ function regression ({ v8 }) {
 function showEvidence (signals, limits, target, found) {
   const { areReported, majors, pauses, cpuRatio, marking, waiting, marks } = found
   const { rssBytes, externalFloorBytes: least, externalPeakBytes: most } = signals
-  const [rate, ratio] = NAMES_OF[areReported ? 'reported' : 'ordinary']
+  const [rate, ratio] = SIGNALS_OF[areReported ? 'reported' : 'ordinary']
   const waitingLimit = marks ? limits.markedWaitingBytes : limits.waitingBytes
   return listEvidence(
     evidence('externalWaitingBytes', waiting, waitingLimit, (value, limit) =>
@@ -289,7 +290,7 @@ function showEvidence (signals, limits, target, found) {
         `${formatRatio(signals.liveHeapShareRatio ?? 0)} of its limit: Buffers are the cause.`),
     evidence(ratio, pauses, limits.majorRatio, value =>
       `They take ${value} of wall time, although they free little on the heap.`),
-    marks && evidence(areReported ? 'externalMarkingRatio' : 'recentMarkingRatio', marking,
+    marks && evidence(areReported ? 'externalMarkingRatio' : 'ordinaryMarkingRatio', marking,
       limits.markingRatio, (value, limit) =>
         `They take about ${value} of the CPU time of the process, by their number and the live ` +
         `heap that they mark, most of it in other threads; the threshold is ${limit}.`),

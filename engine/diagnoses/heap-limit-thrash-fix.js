@@ -218,7 +218,7 @@ const oldLimitBytes = ({ heapLimitBytes, semiSpaceBytes }) =>
  *   whose GCs cost little yet
  */
 function predictEffect (finding, megabytes) {
-  const { course, gcPauseRatio, markedPerSecond, liveBytes: live, shareOfLimit } = finding
+  const { course, gcPauseRatio, costlyMajorsPerSecond, liveBytes: live, shareOfLimit } = finding
   if (course === 'fills') return []
   if (course === 'quiet') {
     return [prediction('liveHeapPeakShareRatio', shareOfLimit, live / (megabytes * MIB))]
@@ -227,9 +227,9 @@ function predictEffect (finding, megabytes) {
   const room = Math.max(limit - live, LEAST_ROOM_SHARE * limit)
   const share = Math.min(1, room / Math.max(1, megabytes * MIB - live))
   const pauses = prediction('recentGcPauseRatio', gcPauseRatio, gcPauseRatio * share)
-  return markedPerSecond === null
+  return costlyMajorsPerSecond === null
     ? [pauses]
-    : [pauses, prediction('recentMajorsPerSecond', markedPerSecond, markedPerSecond * share)]
+    : [pauses, prediction('recentMajorsPerSecond', costlyMajorsPerSecond, costlyMajorsPerSecond * share)]
 }
 
 module.exports = { ENOUGH_SEMI_SPACE, giveRoom }

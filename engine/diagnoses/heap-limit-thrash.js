@@ -35,7 +35,7 @@ module.exports = defineDiagnosis({
     'semiSpaceCapacityBytes',
     'cpuTimeRatio',
     'cpuThrottledRatio',
-    'recentMarkingRatio',
+    'ordinaryMarkingRatio',
     'containerShareBytes',
     'containerProcesses'
   ],
@@ -134,10 +134,10 @@ module.exports = defineDiagnosis({
  * @typedef {'thrashes' | 'marks' | 'fills' | 'quiet'} Course
  * @typedef {Record<'liveBytes' | 'heapLimitBytes' | 'shareOfLimit' | 'gcPauseRatio' |
  *   'semiSpaceBytes' | 'besideBytes' | 'processes', number> & Record<'containerLimitBytes' |
- *   'markedPerSecond' | 'shareBytes', number | null> & { course: Course }} Finding shareOfLimit:
- *   liveBytes divided by the maximum of the old generation; markedPerSecond: rate of major GCs,
- *   null if other threads take little CPU time for them; shareBytes: part of the container for this
- *   process
+ *   'costlyMajorsPerSecond' | 'shareBytes', number | null> & { course: Course }} Finding
+ *   shareOfLimit: liveBytes divided by the maximum of the old generation; costlyMajorsPerSecond:
+ *   rate of major GCs, null if other threads take little CPU time for them; shareBytes: part of the
+ *   container for this process
  */
 
 /**
@@ -154,7 +154,7 @@ const findRoom = (signals, limits, target, course, shareOfLimit) => ({
   shareOfLimit,
   heapLimitBytes: signals.heapSizeLimitBytes,
   gcPauseRatio: signals.recentGcPauseRatio,
-  markedPerSecond: marks(signals, limits, limits.suspectedMarkingRatio)
+  costlyMajorsPerSecond: marks(signals, limits, limits.suspectedMarkingRatio)
     ? signals.recentMajorsPerSecond
     : null,
   semiSpaceBytes:
@@ -265,7 +265,7 @@ const comesForRoom = (signals, limits, ratio) =>
  * @param {Limits} limits
  * @param {number} ratio
  */
-const marks = ({ recentMarkingRatio: marking, liveHeapShareRatio: share }, limits, ratio) =>
+const marks = ({ ordinaryMarkingRatio: marking, liveHeapShareRatio: share }, limits, ratio) =>
   (marking ?? 0) >= ratio && share >= limits.liveHeapShareRatio
 
 /**
@@ -318,7 +318,7 @@ const sayPauses = signals =>
  * @returns {string} the end of a sentence about pauses; empty if other threads mark little
  */
 const sayMarking = (signals, limits) => marks(signals, limits, limits.suspectedMarkingRatio)
-  ? `, and about ${formatRatio(signals.recentMarkingRatio ?? 0)} of all CPU time, as other ` +
+  ? `, and about ${formatRatio(signals.ordinaryMarkingRatio ?? 0)} of all CPU time, as other ` +
     'threads mark the heap'
   : ''
 
@@ -350,7 +350,7 @@ function showEvidence (signals, limits, left, neededPauses) {
       'The live heap fell at none of the last major GCs: at this rate it reaches its limit in ' +
       `about ${value}.`),
     marks(signals, limits, limits.suspectedMarkingRatio) &&
-      evidence('recentMarkingRatio', signals.recentMarkingRatio ?? 0, limits.markingRatio,
+      evidence('ordinaryMarkingRatio', signals.ordinaryMarkingRatio ?? 0, limits.markingRatio,
         (value, limit) =>
           `Major GCs take about ${value} of the CPU time of the process, by their number and the ` +
           `live heap, most of it in other threads; the threshold is ${limit}.`),

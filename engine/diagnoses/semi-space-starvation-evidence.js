@@ -69,8 +69,8 @@ function showEvidence (signals, limits, target, causes) {
 function sayWorth (limits, { isLarge, pretenures }, limit) {
   if (pretenures) return 'V8 also marks between them and in other threads, which no pause shows.'
   if (isLarge) {
-    return `A still larger new space may save much of them from ${formatRatio(
-      limits.largePauseRatio)} of CPU time on.`
+    const least = formatRatio(limits.largePauseRatio)
+    return `A still larger new space may save much of them from ${least} of CPU time on.`
   }
   return 'A change is worthwhile if scavenges and the major GCs that they cause take ' +
     `${limit} of CPU time, or ${formatRatio(limits.busyPauseRatio)} that are ` +

@@ -267,7 +267,7 @@ module.exports = {
       'externalMajorPauseSeconds',
       'major GCs for external memory'
     ),
-    recentMarkingRatio: markingSignal('ordinaryMajors', 'ordinary major GCs'),
+    ordinaryMarkingRatio: markingSignal('ordinaryMajors', 'ordinary major GCs'),
     externalMarkingRatio: markingSignal('externalMajors', 'major GCs for external memory'),
     recentGcCpuRatio: shareSignal('gcPauseSeconds', 'GCs of all kinds', NOW_SECONDS),
     recentMajorCpuRatio: shareSignal('ordinaryMajorPauseSeconds', 'ordinary major GCs', NOW_SECONDS)

@@ -19,7 +19,7 @@ const NAMES = Object.freeze({
   ...nameAll('share of time in GC', [
     'gcPauseRatio', 'recentGcCpuRatio', 'recentGcPauseRatio', 'recentMajorCpuRatio'
   ]),
-  ...nameAll('share of CPU time in major GCs', ['externalMarkingRatio', 'recentMarkingRatio']),
+  ...nameAll('share of CPU time in major GCs', ['externalMarkingRatio', 'ordinaryMarkingRatio']),
   ...nameAll('rate of major GCs', [
     'majorsSeen', 'ordinaryMajorCpuRatio', 'ordinaryMajorPauseRatio', 'ordinaryMajorsPerSecond',
     'recentMajorsPerCpuSecond', 'recentMajorsPerSecond'

@@ -24,8 +24,8 @@ const { pointsAfterMajors } = require('./growth')
  * @property {number} fit r² of the line through the readings; with only two readings, r² of the
  *   line of the old spaces since then
  * @property {boolean} isLine true with enough readings for a line of their own
- * @property {number} newRatio part of the growth between the readings that the earlier readings of
- *   the window do not let one expect
+ * @property {number} newRatio part of the growth between the readings that exceeds the earlier
+ *   readings of the window and half of their range
  * @property {number} lastRatio slope at the end of the readings, relative to the whole slope
  * @property {number} lateRatio the lower of two slopes, relative to the whole slope: the slope at
  *   the end of the readings, and the slope of the old spaces since
@@ -138,8 +138,8 @@ const keptGrowth = window => window.once('kept growth', () => {
 })
 
 /**
- * Part of a rise that exceeds the earlier readings, and what their scatter lets one expect of a
- * further reading.
+ * Part of a rise that exceeds the earlier readings and their scatter: a further reading may be
+ * higher by chance.
  * @param {number} from bytes
  * @param {number} to bytes
  * @param {readonly number[]} earlier readings before the rise, bytes

@@ -23,7 +23,7 @@ const RAISE_LEFT_SHARE = 0.1
 const WITHDRAW_LEAST_SECONDS = 30
 const WITHDRAW_SHARE = 0.5
 const WITHDRAW_MOST_SECONDS = 9 * 3600
-/** The same for a confirmed finding: memory that is leaked per request rests on weekends. */
+/** The same for a confirmed finding: memory leaked per request hardly grows on weekends. */
 const WITHDRAW_CONFIRMED_MOST_SECONDS = 30 * 3600
 const MISSING_SHARE = 1
 const LONGER_EACH_TIME = 4

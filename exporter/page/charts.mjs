@@ -336,7 +336,7 @@ export const charts = [
     evidence: {
       gcPauseRatio: levelOf(rate('gcPauseSeconds')),
       recentGcPauseRatio: levelOf(rate('gcPauseSeconds')),
-      recentMarkingRatio: text,
+      ordinaryMarkingRatio: text,
       externalMarkingRatio: text,
       ordinaryMajorPauseRatio: levelOf(rate('ordinaryMajorPauseSeconds')),
       externalMajorPauseRatio: levelOf(rate('externalMajorPauseSeconds')),

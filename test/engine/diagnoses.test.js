@@ -1716,7 +1716,7 @@ describe('a heap at 79 % of its limit', () => {
       summary: 'The live heap fills 79 % of its limit of 256 MiB, and GC takes 2.5 % of the ' +
         'time, and about 63 % of all CPU time, as other threads mark the heap.'
     })
-    expect(evidence.find(({ signal }) => signal === 'recentMarkingRatio')?.value)
+    expect(evidence.find(({ signal }) => signal === 'ordinaryMarkingRatio')?.value)
       .toBeCloseTo(2 * 202 / 800 / 0.8, 2)
     const { from, to } = defined(fix[0].predicted
       .find(({ signal }) => signal === 'recentMajorsPerSecond'))

@@ -202,7 +202,8 @@ describe('the headline', () => {
     })
     it.each([
       ['confirmed', [verdict('a', 'ok')], 'confirmed',
-        'Confirmed, not urgent in worker-7: b: b is confirmed Main thread: Healthy: 1 check ruled out.'],
+        'Confirmed, not urgent in worker-7: b: b is confirmed Main thread: ' +
+          'Healthy: 1 check ruled out.'],
       ['suspected', [verdict('a', 'ok')], 'ok', /^Healthy: 1 check ruled out for the main thread/],
       ['confirmed', [verdict('a', 'suspected', { severity: 'info' })], 'suspected',
         /^Suspected, not urgent: a/]
