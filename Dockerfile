@@ -26,7 +26,8 @@ COPY mcp mcp
 COPY otlp otlp
 COPY deploy/image/licences.js deploy/image/healthcheck.js deploy/image/start.sh ./
 # Source maps, TypeScript, tests and manuals serve only the authors of a package. Each README stays,
-# because some packages have their licence in it.
+# because some packages have their licence in it. Folders esm and esnext have copies of a package's
+# code for import; memwatch uses require.
 # The apps of memwatch simulate stay out of production: npm ci only needed the name of their package.
 RUN npm pkg delete devDependencies scripts overrides \
  && npm pkg set --json 'workspaces=["agent","allocator","cli","engine","exporter","mcp","otlp"]' \
@@ -34,7 +35,8 @@ RUN npm pkg delete devDependencies scripts overrides \
  && find . -path '*/node_modules/*' -type f \( -name '*.map' -o -name '*.ts' -o -name '*.mts' \
       -o -name '*.cts' -o -iname changelog.md -o -iname history.md \) -delete \
  && find . -depth -path '*/node_modules/*' -type d \( -name test -o -name tests -o -name docs \
-      -o -name examples -o -name benchmark -o -name benchmarks \) -exec rm -r {} + \
+      -o -name examples -o -name benchmark -o -name benchmarks \
+      -o -name esm -o -name esnext \) -exec rm -r {} + \
  && npm sbom --sbom-format cyclonedx > sbom.cdx.json \
  && npm query '*' | node licences.js > licences.txt \
  && rm -rf licences.js .npmrc package-lock.json \

@@ -2,12 +2,7 @@
 
 const fs = require('node:fs')
 const {
-  clearImmediate,
-  clearInterval,
-  clearTimeout,
-  setImmediate,
-  setInterval,
-  setTimeout
+  clearImmediate, clearInterval, clearTimeout, setImmediate, setInterval, setTimeout
 } = require('node:timers')
 const { performance, PerformanceObserver } = require('node:perf_hooks')
 

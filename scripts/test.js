@@ -48,24 +48,28 @@ const RUNNING = [
  * continue without it.
  */
 const CANNOT_RUN = 4
+/** Number of last lines of a failed check that the summary repeats. */
+const REPEATED_LINES = 30
 
 /**
  * Runs a command to its end.
  * @param {string[]} command
- * @param {'foreground' | 'background'} [as] in the background, at lowest priority, its output is
- *   collected
- * @returns {Promise<{ status: number | null, text: string }>} exit status, collected output
+ * @param {'foreground' | 'background'} [as] in the background, it has the lowest priority and its
+ *   output is only collected
+ * @returns {Promise<{ status: number | null, text: string }>} exit status, output
  */
 async function run ([file, ...args], as = 'foreground') {
-  const output = as === 'background' ? 'pipe' : 'inherit'
-  const child = spawn(file, args, { cwd: ROOT, stdio: ['ignore', output, output] })
+  const child = spawn(file, args, { cwd: ROOT, stdio: ['ignore', 'pipe', 'pipe'] })
   if (as === 'background' && child.pid) {
     os.setPriority(child.pid, os.constants.priority.PRIORITY_LOW)
   }
   /** @type {Buffer[]} */
   const chunks = []
   for (const stream of [child.stdout, child.stderr]) {
-    stream?.on('data', chunk => chunks.push(chunk))
+    stream.on('data', chunk => {
+      chunks.push(chunk)
+      if (as === 'foreground') process.stdout.write(chunk)
+    })
   }
   const [status] = await once(child, 'close')
   return { status, text: Buffer.concat(chunks).toString() }
@@ -76,33 +80,34 @@ async function main () {
   let failed = 0
   let missing = 0
   /** @type {string[]} */
-  const failedChecks = []
+  const failures = []
   /**
    * @param {string} title
-   * @param {number | null} status
+   * @param {{ status: number | null, text: string }} result
    */
-  const count = (title, status) => {
+  const count = (title, { status, text }) => {
     if (status === 0) passed++
     else if (status === CANNOT_RUN) {
       missing++
       console.log(`SKIPPED: ${title}`)
     } else {
       failed++
-      failedChecks.push(title)
+      const lines = text.trimEnd().split('\n').slice(-REPEATED_LINES)
+      failures.push(`${lines.join('\n')}\nFAILED: ${title} (status ${status})`)
     }
   }
   /** @param {Check} check */
   const runAlone = async ([title, ...command]) => {
     console.log(`\n== ${title}`)
-    count(title, (await run(command)).status)
+    count(title, await run(command))
   }
   await runAlone(TOOLS)
   for (const check of RUNNING) await runAlone(check)
   const reading = (async () => {
     for (const [title, ...command] of READING) {
-      const { status, text } = await run(command, 'background')
-      console.log(`\n== ${title}\n${text.trimEnd()}`)
-      count(title, status)
+      const result = await run(command, 'background')
+      console.log(`\n== ${title}\n${result.text.trimEnd()}`)
+      count(title, result)
     }
   })()
 
@@ -122,7 +127,7 @@ async function main () {
   }
   if (!good && failed === 0) failed++
   fs.rmSync(folder, { recursive: true, force: true })
-  for (const title of failedChecks) console.log(`FAILED: ${title}`)
+  for (const failure of failures) console.log(`\n${failure}`)
   console.log(`\n${passed} passed, ${failed} failed, ${skipped + missing} skipped`)
   if (skipped > 0 && process.env.CI) console.log('SKIPPED tests are failures in CI')
   process.exitCode = failed > 0 || (skipped > 0 && process.env.CI) ? 1 : 0

@@ -18,37 +18,39 @@ const EVERY_MS = 600_000
 /** Code of the inspector finds what it needs under this name, while it counts. */
 const SHARED = Symbol.for('memwatch.slices')
 const EXPRESSION = "process[Symbol.for('memwatch.slices')]"
-const VIEWS = Object.getPrototypeOf(NodeBuffer.prototype)
+/** The prototype of all typed arrays. */
+const VIEWS = Object.getPrototypeOf(Object.getPrototypeOf(NodeBuffer.prototype))
 /** Getters that apps cannot define on a view of their own. */
 const [bufferOf, lengthOf] = ['buffer', 'byteLength'].map(name =>
-  /** @type {() => any} */ (
-    Object.getOwnPropertyDescriptor(Object.getPrototypeOf(VIEWS), name)?.get))
+  /** @type {() => any} */ (Object.getOwnPropertyDescriptor(VIEWS, name)?.get))
+/** Larger memory may be used without views. */
+const MOST_SLAB_BYTES = 4 * 2 ** 20
 
 let countedAtMs = -Infinity
 
-/**
- * @param {object[]} views objects with the prototype VIEWS
- * @param {number} slabBytes
- */
-function sumUp (views, slabBytes) {
+/** @param {object[]} views objects with the prototype VIEWS */
+function sumUp (views) {
   /** @type {Map<ArrayBufferLike, number>} */
   const slabs = new Map()
   for (let i = 0; i < views.length; i++) {
     try {
-      const buffer = Reflect.apply(bufferOf, views[i], [])
-      const bytes = Reflect.apply(lengthOf, views[i], [])
-      if (buffer.byteLength !== slabBytes || bytes === slabBytes) continue
-      slabs.set(buffer, (slabs.get(buffer) ?? 0) + bytes)
+      const slab = Reflect.apply(bufferOf, views[i], [])
+      slabs.set(slab, (slabs.get(slab) ?? 0) + Reflect.apply(lengthOf, views[i], []))
     } catch {} // an object that only inherits from a view
   }
+  let slabsBytes = 0
   let slicesBytes = 0
-  // Overlapping slices count at most as their slab.
-  slabs.forEach(bytes => { slicesBytes += Math.min(bytes, slabBytes) })
-  return { slabsBytes: slabs.size * slabBytes, slicesBytes }
+  slabs.forEach((bytes, { byteLength }) => {
+    if (byteLength > MOST_SLAB_BYTES) return
+    slabsBytes += byteLength
+    // Overlapping views count at most once.
+    slicesBytes += Math.min(bytes, byteLength)
+  })
+  return { slabsBytes, slicesBytes }
 }
 
 /**
- * Counts the slices that keep slabs of the Buffer pool alive, for the next frames:
+ * Counts ArrayBuffers, and views that keep them alive, for the next frames:
  * docs/decisions/0075-slices-are-counted.md.
  * @returns {{ ok: true, blockedSeconds: number }} blockedSeconds: pause of the app
  * @throws {CaptureError} if that is not possible, or too soon
@@ -69,7 +71,7 @@ function countSlices () {
   const value = {
     VIEWS,
     take (/** @type {object[]} */ views) {
-      result = sumUp(views, NodeBuffer.allocUnsafe(1).buffer.byteLength)
+      result = sumUp(views)
     }
   }
   Object.defineProperty(process, SHARED, { value, configurable: true })

@@ -34,21 +34,10 @@ function pressureSeconds (text, which) {
 class Cgroup {
   /** @type {readonly (keyof Values)[]} */
   fields = [
-    'containerLimitBytes',
-    'containerHighBytes',
-    'containerUsageBytes',
-    'containerWorkingSetBytes',
-    'containerLimitHits',
-    'containerHighHits',
-    'containerOomEvents',
-    'containerOomKills',
-    'memoryPressureSomeSeconds',
-    'memoryPressureFullSeconds',
-    'cpuPressureSomeSeconds',
-    'cpuQuotaCores',
-    'cpuPeriods',
-    'cpuThrottledPeriods',
-    'cpuThrottledSeconds'
+    'containerLimitBytes', 'containerHighBytes', 'containerUsageBytes', 'containerWorkingSetBytes',
+    'containerLimitHits', 'containerHighHits', 'containerOomEvents', 'containerOomKills',
+    'memoryPressureSomeSeconds', 'memoryPressureFullSeconds', 'cpuPressureSomeSeconds',
+    'cpuQuotaCores', 'cpuPeriods', 'cpuThrottledPeriods', 'cpuThrottledSeconds'
   ]
 
   #files

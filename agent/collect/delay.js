@@ -7,19 +7,22 @@ const { Buckets } = require('../protocol/buckets')
 const { LoopActivity } = require('./loop-activity')
 
 /**
- * Intervals while the loop is busy: after a late tick, and later. Ticks every 50 or 100 ms would
- * stay in step with work that an app does every 100 ms.
+ * Intervals in a busy loop: after a late tick, and later. Ticks every 50 or 100 ms would stay in
+ * step with work every 100 ms.
  */
 const CLOSE_MS = 55
 const CALM_MS = 110
-/** Users feel blocks twice as long. */
+/** A late tick: users wait twice as long. */
 const LATE_MS = 50
 const LATE_FOR_MS = 10_000
-/** Interval of ticks that also measure activity and peaks. */
+/** Ticks stay close for so long after activity. Rarer ones may stay in step with blocks. */
+const ACTIVE_FOR_MS = 60_000
+const ACTIVE_MS = 100
+/** Interval of ticks that also measure activity. */
 const FULL_MS = 200
-/** Node rounds timers to whole milliseconds: a timer this late is on time. */
+/** On time: Node rounds timers to milliseconds. */
 const GRANULARITY_MS = 2
-/** A frame takes two turns of the loop: its timer and its immediate. */
+/** A frame takes two turns: its timer and its immediate. */
 const FRAME_TURNS = 2
 /** Most delays that one block adds. */
 const MAX_CORRECTIONS = 5000
@@ -29,7 +32,7 @@ const MAX_CORRECTIONS = 5000
  *
  *   close    the loop is busy, or was within the last frame: a tick every 110 ms, or 55 ms for some
  *            time after a late tick; rarer ones would miss blocks
- *   slowing  the loop is idle: each tick waits twice as long as the one before
+ *   slowing  the loop is idle: ticks get rarer, at most two CALM_MS apart after activity
  *   resting  ticks would be rarer than frames: the frame's own timer is the tick
  *
  * @typedef {'close' | 'slowing' | 'resting'} State
@@ -38,8 +41,8 @@ const MAX_CORRECTIONS = 5000
 /**
  * Event loop delay: lateness of a timer due at a random moment.
  *
- * While the loop is idle, the timer ticks ever more rarely, down to once a frame, so
- * that it hardly wakes the app. A block of length L would have delayed all timers due then,
+ * In an idle loop the timer ticks ever more rarely, down to once a frame: it hardly wakes the app.
+ * A block of length L would have delayed all timers due then,
  * by L, L - R, L - 2R ..., where R is the interval of the ticks. All these delays count
  * (HdrHistogram's correction of coordinated omission), so the sampling rate does not bias the
  * distribution. The loop's active time shows a block between rare ticks: loop-activity.js.
@@ -63,6 +66,7 @@ class EventLoopDelay {
   #intervalMs = CLOSE_MS
   #dueMs = 0
   #closeUntilMs = 0
+  #activeUntilMs = 0
   /** Until then ticks are close. */
   #lateUntilMs = LATE_FOR_MS
   #nextFullMs = 0
@@ -144,6 +148,7 @@ class EventLoopDelay {
       this.#buckets.longestSeconds = longestBlockSeconds
     }
     if (isBusy) this.#closeUntilMs = nowMs + this.#frameMs
+    if (this.#activity.activeMs >= ACTIVE_MS) this.#activeUntilMs = nowMs + ACTIVE_FOR_MS
     this.#next(nowMs)
     return isBusy
   }
@@ -152,7 +157,9 @@ class EventLoopDelay {
   #next (nowMs) {
     const isClose = nowMs < this.#closeUntilMs
     const busyMs = nowMs < this.#lateUntilMs ? CLOSE_MS : CALM_MS
-    this.#intervalMs = isClose ? busyMs : this.#intervalMs * 2
+    // Fractions of a millisecond are random: ticks leave the step of blocks.
+    const mostMs = nowMs < this.#activeUntilMs ? CALM_MS * (1 + nowMs % 1) : Infinity
+    this.#intervalMs = isClose ? busyMs : Math.min(mostMs, this.#intervalMs * 2)
     if (this.#intervalMs >= this.#frameMs) {
       this.#state = 'resting'
       this.#timer = undefined
@@ -179,8 +186,7 @@ class EventLoopDelay {
     const lateMs = Math.max(0, nowMs - this.#dueMs - (this.#ownGc.totalMs - this.#ownMsWhenSet))
     if (lateMs > LATE_MS) this.#lateUntilMs = nowMs + LATE_FOR_MS
     // Equal weight per time: close ticks must not bias the distribution.
-    const times = this.#state === 'close' ? this.#intervalMs / CLOSE_MS : 1
-    for (let n = 0; n < times; n++) this.#add(lateMs)
+    for (let n = 0; n < this.#intervalMs; n += CLOSE_MS) this.#add(lateMs)
   }
 
   /** @param {number} lateMs */

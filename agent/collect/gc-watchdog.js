@@ -2,22 +2,22 @@
 
 const primordials = require('../primordials')
 
-/** Least rate of major GCs that suggests a loop: the reported loop had two hundred a second. */
+/** Least rate of major GCs that suggests a loop; the reported one had 200. */
 const SUSPECT_PER_SECOND = 10
-/** Suspect frames in a row: a benchmark of ten seconds is no loop. */
+/** Such frames in a row: a benchmark of ten seconds is no loop. */
 const SUSPECT_FRAMES = 10
 /** Least growth of heap or external memory for which V8 runs a major GC. */
 const STILL_BYTES = 2 ** 20
 /** Length of a short break: enough frames for a mean of the CPU time, and few missed GCs. */
 const BREAK_FRAMES = 5
-/** A break helped if the thread takes less than this share of its CPU time with the observer. */
+/** A break helped if the thread takes less than this share of its earlier CPU time. */
 const HELPED_SHARE = 0.5
 /** Breaks in a row that must help before a long one. */
 const PROOFS = 3
 /** First and longest of the long breaks: each is twice as long as the one before. */
 const LONG_BREAK_FRAMES = 60
 const LONGEST_BREAK_FRAMES = 600
-/** Wait after a break that did not help. Proofs that are older than this time expire. */
+/** Wait after a break that did not help. Older proofs expire. */
 const AGAIN_AFTER_SECONDS = 600
 
 /**
@@ -29,23 +29,20 @@ const AGAIN_AFTER_SECONDS = 600
  */
 
 /**
- * States of the watchdog; each ends with a frame.
+ * States of the watchdog.
  *
  *   watching    the observer is connected, without signs of a loop
- *   suspecting  major GCs follow each other closely; ten such frames in a row start a break
- *   paused      a break: the observer is disconnected for some frames; then watching
+ *   suspecting  such signs; ten frames in a row start a break
+ *   paused      a break; then watching
  *
  * @typedef {'watching' | 'suspecting' | 'paused'} State
  */
 
 /**
- * Watches the observer of GCs. Reports say that each delivery causes the next major GC on an idle
- * loop (nodejs/node#62721, on 24.14 and 25.9). No version reproduced it under twelve loads. So its
- * assumed signs are major GCs without scavenges while heap and external memory stand still.
- *
- * A break disconnects the observer for some frames and ends a loop that only keeps itself going.
- * After three breaks in a row that lowered the CPU time, breaks become longer. Observing never ends
- * for good.
+ * Each delivery to the observer of GCs is said to cause the next major GC on an idle loop
+ * (nodejs/node#62721). Twelve loads did not show it, so its signs are assumed: major GCs without
+ * scavenges while heap and external memory stand still. A break disconnects the observer for some
+ * frames. After three breaks in a row that lowered the CPU time, breaks become longer.
  */
 class GcWatchdog {
   /** Duration of all breaks so far, up to the last frame. */

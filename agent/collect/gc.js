@@ -14,8 +14,8 @@ const { GcPauses } = require('./gc-pauses')
 const noOwnGc = () => ({ beganMs: Infinity, endedMs: -Infinity, totalMs: 0 })
 
 /**
- * GC pauses by kind and cause, and the live heap after major GCs: by V8's own callbacks where the
- * addon reaches them, else by an observer.
+ * GC pauses, and the live heap after major GCs: by V8's callbacks where the addon reaches them,
+ * else by an observer.
  * @param {import('./gc-start').StartedGcs} started
  * @param {import('../guard').Guard['wrap']} guarded
  * @param {OwnGc} [ownGc] GCs that the agent runs on command

@@ -15,6 +15,8 @@ const BLOCK_MS = 20
 class LoopActivity {
   /** Lower bound of the longest block between the last two measurements; 0: none visible. */
   longestBlockSeconds = 0
+  /** Busy time between them. */
+  activeMs = 0
   #last = eventLoopUtilization()
   #lastTurns = iterations()
   #ownTurns = 0
@@ -42,6 +44,7 @@ class LoopActivity {
     const now = eventLoopUtilization()
     const ownMs = this.#ownGc.totalMs
     const activeMs = now.active - this.#last.active - (ownMs - this.#lastOwnMs)
+    this.activeMs = activeMs
     this.#lastOwnMs = ownMs
     const idleMs = now.idle - this.#last.idle
     const turns = countsTurns ? iterations() : undefined

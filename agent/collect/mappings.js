@@ -20,7 +20,7 @@ const WEBASSEMBLY_BYTES = 8 * 2 ** 30
 const WEBASSEMBLY_STEP_BYTES = 2 * 2 ** 30
 /**
  * V8 puts its pages at random addresses below 2^46 (allocator hints, src/base/platform); mmap's own
- * area is above. Digits are compared, not parsed numbers, as there may be thousands of mappings.
+ * area is above. Digits are compared, as there may be thousands of mappings.
  */
 const MMAP_AREA_DIGITS = 12
 const MMAP_AREA_FIRST_DIGIT = '4'.charCodeAt(0)

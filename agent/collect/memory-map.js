@@ -8,7 +8,7 @@ const { MOVED_SHARE, MemoryScan } = require('./memory-scan')
 const EVERY_SECONDS = 5
 /** Interval at rest: while anonymous memory is constant, its parts hardly change. */
 const AT_REST_EVERY_SECONDS = 60
-/** Least change that ends the rest: garbage alone moves a small memory by more than MOVED_SHARE. */
+/** Least change that ends the rest: garbage moves a small memory by more than MOVED_SHARE. */
 const LEAST_MOVED_BYTES = 2 ** 20
 /** Interval with smaps: the kernel reads all pages under the lock that page faults wait for. */
 const SMAPS_EVERY_SECONDS = 120
@@ -18,14 +18,14 @@ const MOST_SHARE = 0.0005
 const EARLY_SHARE = 0.002
 const EARLY_SECONDS = 120
 const RAREST_SECONDS = 600
-/** A scan takes milliseconds, up to dozens: between pieces of this length the app has its turns. */
+/** A scan takes up to dozens of milliseconds; between such pieces the app has its turns. */
 const PIECE_SECONDS = 0.0004
 const BETWEEN_PIECES_MS = 1
 /** A scan starts so early that it ends just before its frame: all values describe one moment. */
 const LEAST_LEAD_MS = 5
 const MOST_LEAD_MS = 500
 const LEAD_FACTOR = 1.5
-/** Longest scan in one go: it blocks the app. */
+/** Longest scan in one go. */
 const MOST_AT_ONCE_SECONDS = 0.01
 const CLOCK = { now: () => nowMs() / 1000, measureCpu }
 /** Other threads may move memory during every scan: the last attempt counts. */

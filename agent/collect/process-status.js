@@ -13,7 +13,7 @@ const SIZES = /** @type {const} */ ([
   ['VmSize:', 'virtualBytes'],
   ['VmData:', 'dataBytes']
 ])
-/** The kernel needs longer for status than for the sizes in statm. */
+/** The kernel needs longer for status than for statm. */
 const STATUS_EVERY_FRAMES = 10
 
 /**
@@ -64,14 +64,8 @@ function processStatus ({ files = kernelFiles() } = {}) {
 
   return {
     fields: [
-      'rssBytes',
-      'rssAnonBytes',
-      'rssFileBytes',
-      'rssShmemBytes',
-      'swapBytes',
-      'virtualBytes',
-      'dataBytes',
-      'threads'
+      'rssBytes', 'rssAnonBytes', 'rssFileBytes', 'rssShmemBytes', 'swapBytes', 'virtualBytes',
+      'dataBytes', 'threads'
     ],
     read (values, { count }) {
       if (!closed) {

@@ -20,16 +20,9 @@ const PIECE_BYTES = 256
 const UNTOUCHED_PAGES = 64
 /** All parts but stacks, of which only the used end counts. */
 const SAMPLED = /** @type {const} */ ([
-  'malloc_heap',
-  'malloc_arenas',
-  'malloc_mapped',
-  'mimalloc',
-  'webassembly'
+  'malloc_heap', 'malloc_arenas', 'malloc_mapped', 'mimalloc', 'webassembly'
 ])
-/**
- * Limit of windows in a scan: 256 MiB with pages of 4 KiB. Larger memory is sampled, to bound the
- * cost of a scan.
- */
+/** Limit of windows in a scan: 256 MiB with pages of 4 KiB. Larger memory is sampled. */
 const MOST_WINDOWS = 256
 
 /** Entries of pagemap, one window of pages at a time. */

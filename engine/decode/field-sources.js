@@ -99,8 +99,9 @@ const FIELD_SOURCES = Object.freeze({
   bufferSlabsFollowed:
     'slabs of the Buffer pool followed beyond two major GCs after the pool left them',
   bufferSlabsKept: 'followed slabs that a slice kept alive',
-  bufferSlabsCountedBytes: 'slabs that slices kept alive at the command count_slices, for an hour',
-  bufferSlicesCountedBytes: 'bytes of these slices',
+  bufferSlabsCountedBytes:
+    'ArrayBuffers of at most 4 MiB that views kept alive at the command count_slices, for an hour',
+  bufferSlicesCountedBytes: 'bytes of these views, each ArrayBuffer at most once',
   addons:
     'loaded .node files by `abi/name`, from scans of the memory map; abi is v8, node_api or ' +
     'unread',

@@ -11,17 +11,17 @@
  */
 const COLLECTED_FROM_BYTES = 48 * 2 ** 20
 
-/** Signals of the full collections, as V8 reports them. */
+/** Signals of the full collections, as V8 reports them: rate, share of pauses, marking. */
 const SIGNALS_OF = Object.freeze(/** @type {const} */ ({
-  reported: ['externalMajorsPerSecond', 'externalMajorPauseRatio'],
-  ordinary: ['ordinaryMajorsPerSecond', 'ordinaryMajorPauseRatio']
+  reported: ['externalMajorsPerSecond', 'externalMajorPauseRatio', 'externalMarkingRatio'],
+  ordinary: ['ordinaryMajorsPerSecond', 'ordinaryMajorPauseRatio', 'ordinaryMarkingRatio']
 }))
 
 /**
  * Full collections for Buffers.
  * @typedef {Record<'majors' | 'pauses' | 'cpuRatio' | 'marking', number> &
  *   { areReported: boolean }} Collections majors: a second; the others are shares of time; marking:
- *   of the CPU time of the process
+ *   of CPU time
  *
  * @param {Signals} signals
  * @param {Limits} limits
@@ -55,10 +55,11 @@ function findCollections (signals, limits) {
  * @param {Signals} signals
  * @param {Limits} limits
  * @param {number} majors a second
- * @param {number} marking share of the CPU time of the process
+ * @param {number} marking share of CPU time
  */
 const areCostly = (signals, limits, majors, marking) =>
   marking >= limits.markingRatio &&
+  majors >= limits.markedMajorsPerSecond &&
   majors * (signals.liveHeapBytes ?? 0) >= limits.markedBytesPerSecond &&
   signals.externalWaitingBytes >= limits.markedWaitingBytes
 

@@ -12,7 +12,7 @@ const SMALL_SLAB_BYTES = 1024
 
 module.exports = defineDiagnosis({
   id: 'buffer-pool-pinning',
-  title: 'Small slices keep whole pool slabs alive',
+  title: 'Small slices keep whole Buffers alive',
   severity: 'warning',
   scope: 'isolate',
   requires: ['bufferPoolBytes', 'arrayBuffersFloorBytes', 'rssBytes', 'bufferSlabsFollowed'],
@@ -33,11 +33,10 @@ module.exports = defineDiagnosis({
     // slices are all temporary.
     slabsKeptRatio: 0.5,
     suspectedSlabsKeptRatio: 0.2,
-    // Slices that fill more of their slabs are Buffers in use: copies of them free little.
-    slicesFillRatio: 0.5,
-    // A count decides if it found this share of the slabs that stay alive.
+    // A count decides if it found this share of the retained Buffers.
     countedShareRatio: 0.5,
-    // Retained Buffers below this are no problem, whatever slabs they belong to.
+    // Retained memory below one of these limits is no problem. After a count they apply to the part
+    // that no slice uses.
     arrayBuffersFloorBytes: 48 * 2 ** 20,
     arrayBuffersShareRatio: 0.25,
     // Steadiness of the trend above which the summary says that the retained Buffers grow.
@@ -45,7 +44,8 @@ module.exports = defineDiagnosis({
     // Share of the pinned memory that a fix frees; copies of the retained data use the rest.
     releasedShareRatio: 0.9
   },
-  explains: ['allocator-fragmentation'],
+  explains: ['allocator-fragmentation', 'native-memory-leak'],
+  explainsGrowthOf: 'arrayBuffersGrowthBytesPerSecond',
   holds: 'buffers',
   runbook: 'MemwatchBufferPoolPinning',
 
@@ -55,24 +55,29 @@ module.exports = defineDiagnosis({
     if (dismissed) return dismissed
     const { bufferPoolBytes: slab, arrayBuffersFloorBytes: floor, rssBytes } = signals
     const kept = signals.bufferSlabsKeptRatio ?? 0
-    // The retained bytes lie between the level half a minute ago, which has grown since, and the
-    // present level, which includes garbage.
+    const isPool = kept >= limits.suspectedSlabsKeptRatio
     const fill = fillOf(signals, limits)
-    const heldBytes = kept * median([floor, signals.arrayBuffersBytes ?? floor])
-    const pinnedBytes = (1 - (fill ?? 0)) * heldBytes
+    const pinnedBytes = fill === null ? kept * retainedBytes(signals) : unusedBytes(signals, fill)
     const { slope = 0, steadinessRatio: steady = null } = signals.arrayBuffersTrend ?? {}
     const grows = (steady ?? 0) > limits.growsSteadinessRatio
     // The level half a minute ago is too low for Buffers that grow.
     const told = grows ? signals.arrayBuffersBytes ?? floor : floor
     // Agents that cannot count slices leave the size of the slices unknown.
-    const isCounted = fill !== null || !commands?.includes('count_slices')
+    const isCertain = fill !== null ||
+      (kept >= limits.slabsKeptRatio && !commands?.includes('count_slices'))
     return {
-      state: kept >= limits.slabsKeptRatio && isCounted ? 'confirmed' : 'suspected',
-      summary: `${formatRatio(kept)} of the Buffer pool's slabs of ${formatKibibytes(slab)} stay ` +
-        `alive because the app keeps slices of them: ${formatBytes(told)} stay in Buffers` +
+      state: isCertain ? 'confirmed' : 'suspected',
+      summary: (isPool
+        ? `${formatRatio(kept)} of the Buffer pool's slabs of ${formatKibibytes(slab)} stay ` +
+          'alive because the app keeps slices of them'
+        : `The app keeps slices of Buffers, which fill ${formatRatio(fill ?? 0)} of the memory ` +
+          'that they keep alive') +
+        `: ${formatBytes(told)} stay in Buffers` +
         `${grows ? `, and grow by ${formatValue(slope, 'bytesPerSecond')}` : ''}.`,
-      finding: { slabBytes: slab, pinnedBytes, rssBytes, isFillKnown: fill !== null },
-      evidence: showEvidence(signals, limits, kept),
+      finding: {
+        slabBytes: isPool ? slab : null, pinnedBytes, rssBytes, isFillKnown: fill !== null
+      },
+      evidence: showEvidence(signals, limits, isPool),
       impact: fill === null
         ? `Up to ${formatBytes(kept * floor)} are held by slices that may need only a fraction ` +
           'of it. If the slices fill their slabs, they are a cache: limit its size.'
@@ -81,24 +86,28 @@ module.exports = defineDiagnosis({
   },
 
   fix ({ slabBytes, pinnedBytes, rssBytes, isFillKnown }, _, limits) {
-    const smallerShare = Math.max(0, 1 - SMALL_SLAB_BYTES / slabBytes)
     // Slices that fill their slabs save nothing.
     const predicted = (/** @type {number} */ savedBytes) => isFillKnown
       ? [prediction('rssBytes', rssBytes, rssBytes - limits.releasedShareRatio * savedBytes)]
       : []
-    return [
-      {
-        title: 'Copy the kept parts',
-        change: {
-          code: 'If the app stores a small part of a message – an id, a token, a header – store ' +
-            'a copy with its own memory: const own = Buffer.allocUnsafeSlow(part.length); ' +
-            'part.copy(own). Or keep a string (part.toString()). Buffer.from(part) does not ' +
-            'help: it uses the same pool.'
-        },
-        predicted: predicted(pinnedBytes),
-        risk: 'Each kept part costs a small allocation. Temporary parts need no copy. If the ' +
-          'kept parts fill their slabs, this frees nothing.'
+    const copies = {
+      title: 'Copy the kept parts',
+      change: {
+        code: 'If the app stores a small part of a message – an id, a token, a header – store ' +
+          'a copy with its own memory: const own = Buffer.allocUnsafeSlow(part.length); ' +
+          'part.copy(own). Or keep a string (part.toString()). ' +
+          (slabBytes === null
+            ? 'Buffer.from(part) helps less: its copy may keep a slab of the Buffer pool alive.'
+            : 'Buffer.from(part) does not help: it uses the same pool.')
       },
+      predicted: predicted(pinnedBytes),
+      risk: 'Each kept part costs a small allocation. Temporary parts need no copy.' +
+        (isFillKnown ? '' : ' If the kept parts fill their slabs, this frees nothing.')
+    }
+    if (slabBytes === null) return [copies]
+    const smallerShare = Math.max(0, 1 - SMALL_SLAB_BYTES / slabBytes)
+    return [
+      copies,
       {
         title: 'Or make the slabs smaller',
         change: {
@@ -118,44 +127,64 @@ module.exports = defineDiagnosis({
 /** @typedef {typeof module.exports.limits} Limits */
 /** @typedef {Parameters<typeof module.exports.judge>[0]} Signals */
 /**
- * @typedef {Record<'slabBytes' | 'pinnedBytes' | 'rssBytes', number> & { isFillKnown: boolean }}
- *   Finding isFillKnown: true if pinnedBytes excludes what the slices use
+ * @typedef {Record<'pinnedBytes' | 'rssBytes', number> & { slabBytes: number | null,
+ *   isFillKnown: boolean }} Finding slabBytes: null if the Buffers do not belong to the pool;
+ *   isFillKnown: true if pinnedBytes excludes what the slices use
  */
 
 /**
- * Share of their slabs that slices fill; null if a count found none of them, or too few.
+ * Share of the retained Buffers that slices and other views fill; null if a count found none of
+ * them, or too few.
  * @param {Signals} signals
  * @param {Limits} limits
  */
 function fillOf (signals, { countedShareRatio }) {
   const { bufferSlicesFillRatio: fill, bufferSlabsCountedBytes: counted } = signals
-  const { bufferSlabsKeptRatio: kept, arrayBuffersFloorBytes: floor } = signals
-  return (counted ?? 0) >= countedShareRatio * (kept ?? 0) * floor ? fill : null
+  return (counted ?? 0) >= countedShareRatio * signals.arrayBuffersFloorBytes ? fill : null
 }
 
 /**
- * Do Buffers retain much memory, in slabs of the pool that outlive their use?
+ * Retained bytes of Buffers. They lie between the level half a minute ago, which has grown since,
+ * and the present level, which includes garbage.
+ * @param {Signals} signals
+ */
+const retainedBytes = ({ arrayBuffersFloorBytes: floor, arrayBuffersBytes: now }) =>
+  median([floor, now ?? floor])
+
+/**
+ * @param {Signals} signals
+ * @param {number} fill ratio
+ * @returns {number} retained bytes of Buffers that no view uses
+ */
+const unusedBytes = (signals, fill) => (1 - fill) * retainedBytes(signals)
+
+/**
+ * Do Buffers retain much memory that no slice uses, or slabs of the pool that outlive their use?
  * @param {Signals} signals
  * @param {Limits} limits
  */
 function ruleOut (signals, limits) {
   const { arrayBuffersFloorBytes: floor, rssBytes, bufferSlabsFollowed: followed } = signals
   const { bufferSlabsKeptRatio: kept } = signals
-  if (floor < limits.arrayBuffersFloorBytes || floor / rssBytes < limits.arrayBuffersShareRatio) {
+  const isLittle = (/** @type {number} */ bytes) =>
+    bytes < limits.arrayBuffersFloorBytes || bytes / rssBytes < limits.arrayBuffersShareRatio
+  if (isLittle(floor)) {
     return ok(`${formatBytes(floor)} in retained Buffers: slices keep little memory alive`)
+  }
+  const fill = fillOf(signals, limits)
+  if (fill !== null) {
+    return isLittle(unusedBytes(signals, fill))
+      ? ok(`slices and other views fill ${formatRatio(fill)} of the retained Buffers, by a ` +
+        'count: these Buffers are in use')
+      : null
   }
   const seen = `${formatNumber(followed)} slabs of the Buffer pool were observed to their end`
   if (followed <= 0) return ok(`${seen}: the retained Buffers do not belong to the pool`)
   const tooFew = unknown(`${seen}: too few to compute a share`)
   if (kept === null || followed < limits.slabsFollowed) return tooFew
   if (kept < limits.suspectedSlabsKeptRatio) {
-    return ok(`${formatRatio(kept)} of ${formatNumber(followed)} pool slabs outlived their use: ` +
-      'slices do not keep them alive')
-  }
-  const fill = fillOf(signals, limits)
-  if (fill !== null && fill >= limits.slicesFillRatio) {
-    return ok(`slices keep ${formatRatio(kept)} of the pool's slabs alive, and fill ` +
-      `${formatRatio(fill)} of them: these Buffers are in use`)
+    return ok(`${formatRatio(kept)} of ${formatNumber(followed)} slabs of the Buffer pool ` +
+      'outlived their use. Slices of other Buffers are not followed')
   }
   const isEnough = kept >= limits.slabsKeptRatio || followed >= limits.suspectedSlabsFollowed
   return isEnough ? null : tooFew
@@ -164,28 +193,34 @@ function ruleOut (signals, limits) {
 /**
  * @param {Signals} signals
  * @param {Limits} limits
- * @param {number} kept ratio of the slabs
+ * @param {boolean} isPool true: slabs of the pool outlive their use
  */
-function showEvidence (signals, limits, kept) {
+function showEvidence (signals, limits, isPool) {
   const { bufferPoolBytes: slab, arrayBuffersFloorBytes: floor, rssBytes } = signals
-  const { arrayBuffersTrend, bufferSlabsFollowed: followed } = signals
+  const { arrayBuffersTrend, bufferSlabsFollowed: followed, bufferSlabsKeptRatio: kept } = signals
   const fill = fillOf(signals, limits)
+  const leastUnused =
+    Math.max(limits.arrayBuffersFloorBytes, limits.arrayBuffersShareRatio * rssBytes)
   return listEvidence(
-    evidence('bufferSlabsKeptRatio', kept, limits.slabsKeptRatio, (value, limit) =>
+    isPool && evidence('bufferSlabsKeptRatio', kept ?? 0, limits.slabsKeptRatio, (value, limit) =>
       `Of ${formatNumber(followed)} checked slabs, ${value} were still alive two major GCs ` +
       `after they were used up (threshold ${limit}).`),
-    fill !== null &&
-      evidence('bufferSlicesFillRatio', fill, limits.slicesFillRatio, (value, limit) =>
-        `Slices fill ${value} of the slabs that they keep alive (threshold ${limit}), by a count ` +
-        'of all Buffers.'),
+    fill !== null && evidence('bufferSlicesFillRatio', fill,
+      Math.max(0, 1 - leastUnused / retainedBytes(signals)), (value, limit) =>
+        `Slices and other views fill ${value} of the retained Buffers (threshold ${limit}), by a ` +
+        'count of all views.'),
     evidence('arrayBuffersFloorBytes', floor, limits.arrayBuffersFloorBytes, (value, limit) =>
       `${value} of Buffers are retained, ${formatRatio(floor / rssBytes)} of RSS (threshold ` +
       `${limit}).`),
-    evidence('bufferPoolBytes', slab, slab, () =>
+    isPool && evidence('bufferPoolBytes', slab, slab, () =>
       `One kept slice of a few bytes holds a slab of ${formatKibibytes(slab)}.`),
     evidence('rssBytes', rssBytes, floor / limits.arrayBuffersShareRatio, value =>
       `RSS is ${value}.`),
-    arrayBuffersTrend && evidence('arrayBuffersRiseBytes', arrayBuffersTrend.rise, 0, value =>
-      `The retained Buffers changed by ${value} along the line of their trend.`)
+    arrayBuffersTrend && [
+      evidence('arrayBuffersRiseBytes', arrayBuffersTrend.rise, 0, value =>
+        `The retained Buffers changed by ${value} along the line of their trend.`),
+      evidence('arrayBuffersGrowthBytesPerSecond', arrayBuffersTrend.slope, 0, value =>
+        `That is ${value}.`)
+    ]
   )
 }

@@ -7,6 +7,7 @@ const { nodeFlagChange } = require('../fixes/node-flag')
 const {
   comfortableOldBytes, fittingOldBytes, fittingSemiSpaceBytes, neededContainerBytes
 } = require('../v8/fitting-sizes')
+const { flagsInForce } = require('../v8/flags')
 const { youngGenerationBytes } = require('../v8/heap-sizing')
 
 /** @typedef {import('./container-limit-mismatch').Limits} Limits */
@@ -43,7 +44,7 @@ function fitHeaps (finding, target, limits) {
  * @returns {Fix[]}
  */
 function chooseHeaps (finding, target, limits) {
-  const sizes = chooseSizes(finding, limits)
+  const sizes = chooseSizes(finding, target, limits)
   const { megabytes, neededBytes, isCommon } = sizes
   const { limitBytes: limit, liveBytes: live, processes } = finding
   const keep = limitHeap(finding, target, sizes)
@@ -53,10 +54,12 @@ function chooseHeaps (finding, target, limits) {
   if (isPart && finding.heapLimitBytes <= megabytes * MIB + sizes.youngBytes) {
     return [...asks, lowerOthers(finding)]
   }
+  const isTight = megabytes * MIB < live / limits.liveShareRatio
   if (processes > 1 && asks.length > 0) {
-    return [growTogether(finding, target, sizes, limits), keep]
+    const larger = growTogether(finding, target, sizes, limits)
+    return isTight || megabytes <= LEAST_HEAP_MIB ? [larger] : [larger, keep]
   }
-  if (megabytes * MIB < live / limits.liveShareRatio) {
+  if (isTight) {
     if (asks.length === 0) return [keep]
     // A flag would fill the larger container, too.
     const larger = isSizedByFlag(target) ? [growTogether(finding, target, sizes, limits)] : asks
@@ -88,13 +91,14 @@ function chooseHeaps (finding, target, limits) {
  * One size for all processes of the container, because a variable reaches all of them. If it is too
  * small for one of their live heaps, each process gets a size for its share.
  * @param {Finding} finding
+ * @param {Hello} target
  * @param {Limits} limits
  * @returns {Sizes}
  */
-function chooseSizes (finding, limits) {
+function chooseSizes (finding, target, limits) {
   const { limitBytes, shareBytes, besideBytes, heaps, ownHeaps } = finding
   if (finding.processes > 1) {
-    const sizes = sizesIn(finding, limits, {
+    const sizes = sizesIn(finding, target, limits, {
       roomBytes: limitBytes,
       takenBytes: besideBytes + finding.othersBesideBytes,
       heaps
@@ -105,24 +109,26 @@ function chooseSizes (finding, limits) {
       return { ...sizes, megabytes, isCommon: true }
     }
   }
-  return sizesIn(finding, limits, {
+  return sizesIn(finding, target, limits, {
     roomBytes: shareBytes, takenBytes: besideBytes, heaps: ownHeaps
   })
 }
 
 /**
  * @param {Finding} finding
+ * @param {Hello} target
  * @param {Limits} limits
  * @param {{ roomBytes: number, takenBytes: number, heaps: number }} room takenBytes: memory outside
  *   the heaps in it
  * @returns {Sizes} sizes of heaps that fill the room
  */
-function sizesIn (finding, limits, { roomBytes, takenBytes, heaps }) {
+function sizesIn (finding, target, limits, { roomBytes, takenBytes, heaps }) {
   const { besideBytes, semiSpaceBytes } = finding
   const presentBytes = youngGenerationBytes(semiSpaceBytes ?? ENOUGH_SEMI_SPACE_MIB * MIB)
   // Without a flag, V8 derived the young generation from the memory that it saw, so the fix sets a
-  // fitting size for it as well.
-  const isYoungLarge = presentBytes * heaps > limits.youngShareRatio * roomBytes
+  // fitting size for it as well. A flag may be the fix of another finding.
+  const isYoungLarge = !flagsInForce(target).has('--max-semi-space-size') &&
+    presentBytes * heaps > limits.youngShareRatio * roomBytes
   const semiMib = isYoungLarge ? semiMibFor(finding.heaps, roomBytes / heaps) : null
   const youngBytes = semiMib === null ? presentBytes : youngGenerationBytes(semiMib * MIB)
   // The flag applies to each heap of the process, including those of its workers.
@@ -214,7 +220,10 @@ function growTogether (finding, target, sizes, limits) {
     shareBytes: finding.shareBytes * neededBytes / finding.limitBytes
   }
   const ask = askForMemory(finding, sizes)
-  const keep = limitHeap(larger, target, chooseSizes(larger, limits))
+  const chosen = chooseSizes(larger, target, limits)
+  // A young process has a small part, and may need more than the least heap later.
+  if (finding.processes > 1 && chosen.megabytes <= LEAST_HEAP_MIB) return ask
+  const keep = limitHeap(larger, target, chosen)
   return {
     title: `${ask.title}, and ${keep.title[0].toLowerCase()}${keep.title.slice(1)}`,
     change: { ...keep.change, ...ask.change },

@@ -33,7 +33,10 @@ function judgeTogether (signals, limits, finding) {
   }
   // Only several processes count here, because they work independently. The threads of one process
   // share its work, and only a few are busy at a time.
-  const blind = processes > 1 && heapLimits >= limits.togetherBlindRatio * limit
+  const blindRatio = usedRatio >= limits.togetherBlindUsedRatio
+    ? limits.togetherBlindRatio
+    : limits.togetherAlwaysBlindRatio
+  const blind = processes > 1 && heapLimits >= blindRatio * limit
   if (!blind && usedRatio < limits.suspectedRssShareRatio) {
     return ok(`${sharers}: ${full} and the other memory (${formatBytes(beside)}) would not fit, ` +
       `but all together use only ${formatRatio(usedRatio)} of the limit`)

@@ -51,8 +51,11 @@ module.exports = defineDiagnosis({
     // container, in any app.
     blindRatio: 1,
     // Several heaps rarely fill at the same time: the sum of their limits may exceed the container
-    // by a quarter.
+    // by a quarter. With V8's defaults it does so for any two or three processes. So a sum of less
+    // than twice the container counts only if the processes use this share of it.
     togetherBlindRatio: 1.25,
+    togetherBlindUsedRatio: 0.4,
+    togetherAlwaysBlindRatio: 2,
     // A process is no risk if its part of the container is smaller than this share of an equal
     // part. An example is the primary of a cluster. Its workers would inherit a limit made for its
     // small heap, and they need more.
@@ -236,6 +239,8 @@ function judgeAlone (signals, limits, finding, target) {
   const beside = findBeside(signals)
   const isBlind = heapLimit > limits.blindRatio * limit
   const used = signals.rssShareRatio ?? 0
+  const neighbours = signals.neighboursBytes ?? 0
+  const usedByAll = Math.max(used, Math.min(1, (rssBytes + neighbours) / limit))
   const heapShare = (signals.heapResidentBytes ?? 0) / limit
   const isPressed = used >= limits.rssShareRatio && heapShare >= limits.heapShareRatio
   const within = fillsWithin(signals, limits, limit)
@@ -253,7 +258,7 @@ function judgeAlone (signals, limits, finding, target) {
     keeps: isBlind || findBusiest(signals) >= limits.keepsRatio * limits.rssShareRatio,
     // Far below the limit there is no risk yet.
     severity:
-      used >= limits.suspectedRssShareRatio || reached || within > 0 ? 'warning' : 'info',
+      usedByAll >= limits.suspectedRssShareRatio || reached || within > 0 ? 'warning' : 'info',
     summary: heapLimit > limit
       ? `${mayUse}, ${over}.`
       : `${mayUse}, and ${formatBytes(beside)} are ` +
@@ -272,7 +277,7 @@ function judgeAlone (signals, limits, finding, target) {
         `The container's limit is ${value}; heap and other memory together may reach ${worst}.`),
       isBlind && evidence('heapSizeLimitBytes', heapLimit, limits.blindRatio * limit, () =>
         resize ? whyKept(resize, limit) : whyBlind(target, limit)),
-      showRss(rssBytes, limit, isBlind ? null : heapShare, limits),
+      showRss({ rssBytes, neighbours }, limit, isBlind ? null : heapShare, limits),
       wasNear && evidence('rssDayPeakShareRatio', day, limits.suspectedRssShareRatio,
         (value, limit) => `RSS reached ${value} of the limit at the busiest time of the last day ` +
           `(threshold ${limit}).`),
@@ -298,16 +303,20 @@ const sayKill = ({ liveHeapForcedReadings: forced }) =>
     : '')
 
 /**
- * @param {number} rssBytes
+ * @param {{ rssBytes: number, neighbours: number }} used neighbours: bytes of the other processes
+ *   of the container
  * @param {number} limit bytes, of the container
  * @param {number | null} heapShare share of the container that the heap fills; null if a heap that
  *   may outgrow the container makes the finding certain
  * @param {Limits} limits
  */
-function showRss (rssBytes, limit, heapShare, limits) {
+function showRss ({ rssBytes, neighbours }, limit, heapShare, limits) {
   const share = heapShare === null ? limits.suspectedRssShareRatio : limits.rssShareRatio
+  const all = neighbours > 0
+    ? `, and ${formatBytes(rssBytes + neighbours)} with the other processes of the container. `
+    : '. '
   return evidence('rssBytes', rssBytes, share * limit, (value, limit) =>
-    `RSS is ${value} in the median of the last half minute. ` +
+    `RSS is ${value} in the median of the last half minute${all}` +
     (heapShare === null
       ? `From ${limit} on, the finding is a warning.`
       : `The finding is confirmed if RSS reaches ${limit} and the heap fills ` +

@@ -122,6 +122,8 @@ const SEVERITIES = Object.freeze(['critical', 'warning', 'info'])
  * @property {readonly string[]} explains ids of diagnoses that are symptoms of this cause
  * @property {number} [explainsBytesEach] for things that pile up: the most memory that one of them
  *   may hold. Faster growth has another cause
+ * @property {import('../signals').FigureName} [explainsGrowthOf] evidence of the growth of the
+ *   cause's own memory: faster growth of a symptom has another cause
  * @property {readonly string[]} [openBeside] ids of findings beside which this one stays unknown
  * @property {boolean} [opportunity] a possible gain without a problem: never primary, and without
  *   an alert

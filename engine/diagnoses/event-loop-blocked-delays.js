@@ -133,6 +133,7 @@ function isLate (limits, busy, blocked, longest, mean) {
  */
 const isGuess = (signals, limits) =>
   mayBeMarking(signals, limits) || mayBeOverload(signals, limits) ||
+  mayBeThrottling(signals, limits) ||
   (signals.threadCpuRatio === null &&
     (signals.runQueueWaitRatio ?? 0) >= limits.contendedRatio * signals.eventLoopUtilizationRatio)
 
@@ -153,6 +154,16 @@ const mayBeMarking = ({ liveHeapShareRatio: share, recentMajorsPerCpuSecond: maj
 const mayBeOverload = (signals, limits) =>
   signals.eventLoopUtilizationRatio >= limits.frequentBusyRatio &&
   ((signals.gcPauseRatio ?? 0) >= limits.overloadGcRatio || areEventsShort(signals, limits))
+
+/**
+ * True if the CPU quota may cause the delays of a thread that computes: it stops the process in
+ * bursts of many events, and no event is known to be long.
+ * @param {Signals} signals
+ * @param {Limits} limits
+ */
+const mayBeThrottling = (signals, limits) =>
+  (signals.cpuThrottledRatio ?? 0) >= limits.outOfCpuRatio && !waitsInside(signals, limits) &&
+  (signals.cpuPerEventSeconds === null || areEventsShort(signals, limits))
 
 /**
  * True if events of the mean length cannot cause the wait of a finding. A few long ones among them

@@ -63,7 +63,7 @@ function showRare (signals, limits, { waiters, isHang }) {
         `In the last minutes it computed for ${value} in one piece (threshold ${limit}), not ` +
         'counting GC or waits for a CPU.')
       : evidence('longBlocksSeen', count ?? 0, limits.longBlocks, (value, limit) =>
-        `In the last minutes it computed ${value} times for half a second or longer in one piece ` +
+        `In the last minutes it computed ${value} times for 0.2 s or longer in one piece ` +
         `(threshold ${limit}), not counting GC or waits for a CPU.`),
     !isHang &&
       evidence('longBlocksSpanSeconds', seconds ?? 0, leastSpan, (value, limit) =>

@@ -62,8 +62,9 @@ module.exports = defineDiagnosis({
     blockedFramesRatio: 0.3,
     longestDelaySeconds: 0.15,
     // Mean wait that counts instead of the longest delay: shorter blocks follow each other closely.
-    // A server that hashes a password for 105 ms, six times a second, measured 0.035 s.
-    frequentWaitSeconds: 0.025,
+    // A server that hashes a password for 105 ms, six times a second, measured 0.035 s; one that
+    // does so for 150 ms, twice a second, 0.021 s.
+    frequentWaitSeconds: 0.015,
     // From this share of busy time on it does not count: work piles up in an overloaded loop, and
     // its turns are long because each handles many events.
     frequentBusyRatio: 0.95,
@@ -75,7 +76,7 @@ module.exports = defineDiagnosis({
     // with a quarter of a core had events of 0.006 s and delays of 1.9 s. A service that hashes
     // passwords for 0.25 s in one of ten requests, with a tenth of a core, had events of 0.015 s.
     longEventSeconds: 0.01,
-    // Least number of blocks of half a second and more: so many are no accident. A program that
+    // Least number of blocks of 0.2 s and more: so many are no accident. A program that
     // loads or compiles has such blocks close together. Blocks that are spread over a minute recur.
     longBlocks: 3,
     longBlocksSpanSeconds: 60,

@@ -62,6 +62,31 @@ function cpuTimeEvidence ({ cpuTimeRatio, cpuThrottledRatio }, judged) {
 }
 
 /**
+ * Evidence of the CPU time of ordinary major GCs, with the work of other threads.
+ * @param {number | null} markingRatio ordinaryMarkingRatio
+ * @param {number} threshold
+ */
+const markingEvidence = (markingRatio, threshold) =>
+  evidence('ordinaryMarkingRatio', markingRatio ?? 0, threshold, (value, limit) =>
+    `Major GCs take about ${value} of CPU time, by their number and the live ` +
+    `heap, most of it in other threads; the threshold is ${limit}.`)
+
+/**
+ * Text of that share, as the end of a sentence about pauses.
+ * @param {number | null} markingRatio ordinaryMarkingRatio
+ */
+const sayMarking = markingRatio =>
+  `, and ${sayCpuShare(markingRatio ?? 0)}, as other threads mark the heap`
+
+/**
+ * Text of an estimated share of CPU time. High estimates were too high, such as 84 for 57 %.
+ * @param {number} ratio
+ */
+const sayCpuShare = ratio => ratio >= NEARLY_ALL
+  ? 'most of the CPU time'
+  : `about ${formatRatio(ratio)} of CPU time`
+
+/**
  * Text of a share of wall time, followed by the share without waits for a CPU if these are known.
  * @param {{ cpuTimeRatio: number | null }} signals
  * @param {number} wallRatio
@@ -84,4 +109,13 @@ function wallAndCpu ({ cpuTimeRatio }, wallRatio, cpuRatio) {
 const prediction = (signal, from, to) =>
   ({ signal, name: nameOf(signal), from, to, unit: figures[signal].unit })
 
-module.exports = { cpuTimeEvidence, evidence, listEvidence, prediction, wallAndCpu }
+module.exports = {
+  cpuTimeEvidence,
+  evidence,
+  listEvidence,
+  markingEvidence,
+  prediction,
+  sayCpuShare,
+  sayMarking,
+  wallAndCpu
+}

@@ -1,7 +1,9 @@
 'use strict'
 
 const { defineDiagnosis, ok } = require('./define-diagnosis')
-const { cpuTimeEvidence, evidence, listEvidence, wallAndCpu } = require('./evidence')
+const {
+  cpuTimeEvidence, evidence, listEvidence, markingEvidence, sayMarking, wallAndCpu
+} = require('./evidence')
 const { ENOUGH_SEMI_SPACE, giveRoom } = require('./heap-limit-thrash-fix')
 const {
   formatBytes, formatMilliseconds, formatNumber, formatRatio, formatSeconds
@@ -105,12 +107,12 @@ module.exports = defineDiagnosis({
       severity: left !== null || (isOnBrink && crowded === '') ? 'critical' : 'warning',
       standing: `The live heap filled ${formatRatio(share)} of its limit` +
         (left === null
-          ? `${crowded}, and GC took ${sayPauses(signals)}${sayMarking(signals, limits)}`
+          ? `${crowded}, and GC took ${sayCost(signals, limits)}`
           : `, and its rate would fill the rest in about ${formatSeconds(left)}`),
       summary: `The live heap fills ${formatRatio(share)} of its limit of ` +
         `${formatBytes(signals.liveHeapBytes / share)}${crowded}, and ` +
         (left === null
-          ? `GC takes ${sayPauses(signals)}${sayMarking(signals, limits)}.`
+          ? `GC takes ${sayCost(signals, limits)}.`
           : `at this rate it fills the rest in about ${formatSeconds(left)}.`),
       finding: findRoom(signals, limits, target, course, share),
       evidence: showEvidence(signals, limits, left, needed),
@@ -315,12 +317,11 @@ const sayPauses = signals =>
 /**
  * @param {Signals} signals
  * @param {Limits} limits
- * @returns {string} the end of a sentence about pauses; empty if other threads mark little
+ * @returns {string} share of pauses, and of marking if other threads mark much
  */
-const sayMarking = (signals, limits) => marks(signals, limits, limits.suspectedMarkingRatio)
-  ? `, and about ${formatRatio(signals.ordinaryMarkingRatio ?? 0)} of all CPU time, as other ` +
-    'threads mark the heap'
-  : ''
+const sayCost = (signals, limits) => marks(signals, limits, limits.suspectedMarkingRatio)
+  ? sayPauses(signals) + sayMarking(signals.ordinaryMarkingRatio)
+  : sayPauses(signals)
 
 /**
  * @param {Signals} signals
@@ -350,10 +351,7 @@ function showEvidence (signals, limits, left, neededPauses) {
       'The live heap fell at none of the last major GCs: at this rate it reaches its limit in ' +
       `about ${value}.`),
     marks(signals, limits, limits.suspectedMarkingRatio) &&
-      evidence('ordinaryMarkingRatio', signals.ordinaryMarkingRatio ?? 0, limits.markingRatio,
-        (value, limit) =>
-          `Major GCs take about ${value} of the CPU time of the process, by their number and the ` +
-          `live heap, most of it in other threads; the threshold is ${limit}.`),
+      markingEvidence(signals.ordinaryMarkingRatio, limits.markingRatio),
     pausesEvidence(signals, neededPauses, limits),
     evidence('recentMajorsPerSecond', majors, limits.majorsPerCpuSecond, value =>
       `${value} major GCs${majors > 0 ? `: one every ${formatNumber(1 / majors)} s` : ''}, each of them ` +

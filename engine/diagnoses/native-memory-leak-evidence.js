@@ -33,12 +33,13 @@ const PLACES = Object.freeze({
   },
   webassembly: {
     name: 'it is WebAssembly memory',
-    title: 'Drop the references to retained WebAssembly memories',
+    title: 'Free the WebAssembly memory, or drop the references to it',
     code: 'The memory map shows WebAssembly memories that grow. Search for new ' +
       'WebAssembly.Memory, WebAssembly.instantiate and packages that are compiled to WebAssembly ' +
       '(image, PDF, SQLite and cryptography libraries) in code that runs per request: create one ' +
       'instance and reuse it. Inside one instance, search for memory that is never freed: each ' +
-      'malloc() or constructor of such a package needs its free(), delete() or close().'
+      'malloc() or constructor of such a package needs its free(), delete() or close(). A memory ' +
+      'has at most 4 GiB, unless it uses 64-bit addresses. When it is full, its allocations fail.'
   },
   workers: {
     name: 'worker threads hold it, in Buffers or other external memory',

@@ -128,12 +128,17 @@ module.exports = defineDiagnosis({
         ],
         risk: isGarbage
           ? 'Another allocator does not help. Code that still uses a released object fails.'
-          : 'Another allocator may slow the growth, and does not end it. A restart gains about ' +
-            'as much time as the growth took.'
+          : (OUTSIDE_MALLOC.has(place)
+              ? ''
+              : 'Another allocator may slow the growth, and does not end it. ') +
+            'A restart gains about as much time as the growth took.'
       }
     ]
   }
 })
+
+/** Places whose memory another allocator would not serve. @type {ReadonlySet<Place>} */
+const OUTSIDE_MALLOC = new Set(['webassembly', 'silentWorkers', 'addonMalloc'])
 
 /** @typedef {typeof module.exports.limits} Limits */
 /** @typedef {Parameters<typeof module.exports.judge>[0]} Signals */

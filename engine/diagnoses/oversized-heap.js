@@ -126,7 +126,7 @@ function ruleOut (signals, limits, waste) {
   if (waste < limits.wasteBytes || waste / rssBytes < limits.wasteShareRatio) {
     // The heap is its median of a minute, so a growing heap may be smaller than its live objects.
     return ok(heapResidentBytes < live
-      ? `the heap holds little besides ${formatBytes(live)} of live objects`
+      ? `the heap holds less than the ${formatBytes(live)} that were live at most`
       : `${holds} for ${formatBytes(live)} of live objects: ` +
         (waste > 0 ? `a limit would free ${formatBytes(waste)} at most` : 'in proportion'))
   }

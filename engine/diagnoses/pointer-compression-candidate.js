@@ -4,6 +4,7 @@ const { defineDiagnosis, ok, unknown } = require('./define-diagnosis')
 const { evidence, prediction } = require('./evidence')
 const { comment } = require('../text/comment')
 const { formatBytes, formatNumber, formatRatio } = require('../text/format')
+const { newSpaceBytes } = require('../v8/heap-sizing')
 
 const MIB = 2 ** 20
 /**
@@ -36,6 +37,7 @@ module.exports = defineDiagnosis({
     'v8AddonsLoaded',
     'unreadAddonsLoaded',
     'heapResidentBytes',
+    'semiSpaceCapacityBytes',
     'liveHeapTrend',
     'keptTrend',
     'rssTrend'
@@ -63,9 +65,9 @@ module.exports = defineDiagnosis({
     const dismissed = ruleOutGain(signals, limits, target, gain) ?? ruleOutHeap(signals, limits)
     if (dismissed) return dismissed
     const rise = findRise(signals)
-    const { liveHeapHighestBytes: live, rssBytes, heapResidentBytes: held } = signals
+    const { liveHeapHighestBytes: live, rssBytes } = signals
     const garbage = countsGarbage(signals)
-      ? `, and V8 holds ${formatBytes(held ?? 0)} including garbage`
+      ? `, and V8 holds ${formatBytes(heldBytes(signals))} including garbage`
       : ''
     return {
       // Without a trend the heap may still grow, and a growing heap has a more urgent problem.
@@ -104,22 +106,27 @@ module.exports = defineDiagnosis({
 })
 
 /**
- * @param
- *   {{ liveHeapBytes: number, heapResidentBytes: number | null, pointerSpaceShareRatio: number }}
- *   signals
+ * Resident heap without the new space, which has the size that its flags allow.
+ * @param {Signals} signals
+ * @returns {number} bytes
+ */
+const heldBytes = ({ heapResidentBytes, semiSpaceCapacityBytes }) =>
+  Math.max(0, (heapResidentBytes ?? 0) - newSpaceBytes(semiSpaceCapacityBytes ?? 0))
+
+/**
+ * @param {Signals} signals
  * @param {number} share
  */
-const gainOf = ({ liveHeapBytes, heapResidentBytes, pointerSpaceShareRatio }, share) =>
-  share *
-  pointerSpaceShareRatio *
-  Math.max(liveHeapBytes, HEAP_IN_USE_SHARE * (heapResidentBytes ?? 0))
+const gainOf = (signals, share) =>
+  share * signals.pointerSpaceShareRatio *
+  Math.max(signals.liveHeapBytes, HEAP_IN_USE_SHARE * heldBytes(signals))
 
 /**
  * True if the saving also counts garbage, which V8 keeps until the next major GC.
- * @param {{ liveHeapHighestBytes: number, heapResidentBytes: number | null }} signals
+ * @param {Signals} signals
  */
-const countsGarbage = ({ liveHeapHighestBytes: live, heapResidentBytes: held }) =>
-  HEAP_IN_USE_SHARE * (held ?? 0) > live
+const countsGarbage = signals =>
+  HEAP_IN_USE_SHARE * heldBytes(signals) > signals.liveHeapHighestBytes
 
 /** @typedef {typeof module.exports.limits} Limits */
 /** @typedef {Parameters<typeof module.exports.judge>[0]} Signals */
@@ -140,7 +147,7 @@ function ruleOutGain ({ liveHeapHighestBytes: live, rssBytes }, limits, target, 
     return ok('this Node.js is built with pointer compression already')
   }
   if (gain >= limits.gainBytes && gain / rssBytes >= limits.gainShareRatio) return null
-  return ok(`a live heap of ${formatBytes(live)} leaves little to gain`)
+  return ok(`a live heap of at most ${formatBytes(live)} leaves little to gain`)
 }
 
 /**

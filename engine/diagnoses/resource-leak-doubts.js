@@ -94,7 +94,7 @@ function findEnd (limits, { of, rise, risingSeconds }, descriptorKind) {
     case 'threads': return rise < limits.pooledProcesses ? 'processes' : null
     case 'sockets': return rise < limits.pooledSockets ? 'sockets' : null
     default:
-      return descriptorKind === 'inactive sockets' && rise < limits.pooledSockets ? 'sockets' : null
+      return descriptorKind === 'open sockets' && rise < limits.pooledSockets ? 'sockets' : null
   }
 }
 
@@ -134,7 +134,7 @@ function isOfConnections (signals, limits, { cause, kept, descriptorKind }) {
     case 'sockets': return true
     case 'timers': return cause.perSecond <= limits.timersEach * sockets
     case 'fileDescriptors':
-      return descriptorKind === undefined || descriptorKind === 'inactive sockets'
+      return descriptorKind === undefined
     default: return false
   }
 }
@@ -193,8 +193,8 @@ function showLoad ({ grows, growsNow, growthRatio }, limits, { seconds, loadGrow
     return growsNow
       ? 'The load grows much less than the open files: CPU time and allocation are at most ' +
         `${value} of their former amounts.`
-      : 'The load of the last ten minutes does not grow: CPU time and allocation are at most ' +
-        `${value} of their former amounts.`
+      : `The load does not grow: CPU time and allocation are at most ${value} of their former ` +
+        'amounts.'
   })
 }
 

@@ -79,11 +79,11 @@ const KINDS = Object.freeze(
 const DESCRIPTOR_KINDS = Object.freeze(
   /** @type {const} */ ([
     {
-      name: 'inactive sockets',
+      name: 'open sockets',
       opened: 'sockets',
       open: 'socketDescriptorsOpen',
       trend: 'socketDescriptorsTrend',
-      text: 'sockets that Node.js does not list as active, such as idle connections of an http.Agent',
+      text: 'sockets. Node.js does not list idle connections of an http.Agent as active',
       site: 'They are sockets that nothing waits for. Search for `new http.Agent`, `new ' +
         'https.Agent`, `new Agent` of undici, `dgram.createSocket` or a client that is created ' +
         'per request, such as one of gRPC, HTTP/2, a database or StatsD. Create one and share ' +

@@ -106,6 +106,7 @@ function weighCauses (signals, limits) {
       ? majors >= limits.ordinaryMajorsPerSecond
       : signals.ordinaryMajorCpuRatio >= limits.ordinaryMajorRatio
   const areFrequent = areOrdinary && areMany && !isKept
+  const promotesGarbage = isPromotion && areOrdinary && !isKept
   const scavengesTooOften = signals.scavengesPerCpuSecond >= limits.scavengesPerCpuSecond
   const areUnexplained = !isPromotion && areFrequent && majors >= limits.ordinaryMajorsPerSecond
   // V8 pretenures: it allocates in the old space what often survived, or is larger than the new
@@ -125,7 +126,8 @@ function weighCauses (signals, limits) {
     outlive: outlive || (isOfLarge && !canGrow),
     canGrow,
     isKept,
-    promotesTooEarly: isPromotion && areFrequent,
+    promotesGarbage,
+    promotesTooEarly: promotesGarbage && areMany,
     scavengesTooOften,
     wallRatio,
     cpuRatio: signals.scavengeCpuRatio + signals.ordinaryMajorCpuRatio,
@@ -173,11 +175,11 @@ function ruleOutCauses (signals, limits, causes) {
   }
   const isCause = promotesTooEarly || scavengesTooOften
   const isCostly = cpuRatio >= limits.suspectedPauseRatio
-  if (isCause && (isCostly || wastesBusyTime(signals, limits, causes))) return null
+  if ((isCause && isCostly) || wastesCpuTime(signals, limits, causes)) return null
   return ok('scavenges and the major GCs they cause take ' +
     `${wallAndCpu(signals, wallRatio, cpuRatio)} (${formatNumber(signals.scavengesPerSecond)} ` +
     `scavenges/s, ${majors} major GCs/s)`, {
-    keeps: stillWastesBusyTime(signals, limits, causes) ||
+    keeps: stillWastesCpuTime(signals, limits, causes) ||
       (isPromotion && !causes.isKept && isCostly &&
         signals.ordinaryMajorCpuRatio >= limits.keptOrdinaryMajorRatio)
   })
@@ -211,29 +213,54 @@ function hasRoom (extraBytes, rssBytes, shareBytes, { spareShareRatio }) {
 
 /**
  * Do frequent scavenges, and the major GCs that they cause, take much of the time in which the
- * event loop is busy? An app that waits most of the time wastes CPU time, although its requests
- * wait little.
+ * event loop is busy?
  * @param {Signals} signals
  * @param {Limits} limits
- * @param {Pick<Causes, 'cpuRatio' | 'busyRatio'>} causes
+ * @param {Causes} causes
  */
 const wastesBusyTime = ({ scavengesPerCpuSecond }, limits, { cpuRatio, busyRatio }) =>
   cpuRatio >= limits.busyPauseRatio && busyRatio >= limits.busyRatio &&
   scavengesPerCpuSecond >= limits.busyScavengesPerCpuSecond
 
 /**
+ * Does V8 take much of the CPU time to mark the heap, because promoted garbage causes frequent
+ * major GCs? Other threads mark, so pauses show little of it.
+ * @param {Signals} signals
+ * @param {Limits} limits
+ * @param {Causes} causes
+ */
+const marksForGarbage = (
+  { ordinaryMarkingRatio, ordinaryMajorsPerSecond }, limits, { cpuRatio, promotesGarbage }
+) => promotesGarbage && cpuRatio >= limits.markedPauseRatio &&
+  ordinaryMajorsPerSecond >= limits.ordinaryMajorsPerSecond &&
+  (ordinaryMarkingRatio ?? 0) >= limits.markingRatio
+
+/**
+ * True if an app that waits most of the time wastes CPU time, although its requests wait little.
+ * @param {Signals} signals
+ * @param {Limits} limits
+ * @param {Causes} causes
+ */
+const wastesCpuTime = (signals, limits, causes) =>
+  wastesBusyTime(signals, limits, causes) || marksForGarbage(signals, limits, causes)
+
+/**
  * The same for a finding that stands: a load near the limits changes no state.
  * @param {Signals} signals
  * @param {Limits} limits
- * @param {Pick<Causes, 'cpuRatio' | 'busyRatio'>} causes
+ * @param {Causes} causes
  */
-const stillWastesBusyTime = (signals, limits, causes) => wastesBusyTime(signals, {
+const stillWastesCpuTime = (signals, limits, causes) => wastesCpuTime(signals, {
   ...limits,
   busyPauseRatio: limits.keptBusyPauseRatio,
   busyRatio: limits.keptBusyRatio,
-  busyScavengesPerCpuSecond: limits.keptScavengesPerCpuSecond
+  busyScavengesPerCpuSecond: limits.keptScavengesPerCpuSecond,
+  ordinaryMajorsPerSecond: limits.keptOrdinaryMajorsPerSecond,
+  markedPauseRatio: limits.keptMarkedPauseRatio,
+  markingRatio: limits.keptMarkingRatio
 }, causes)
 
 module.exports = {
-  hasRoom, holdingSize, ruleOut, ruleOutCauses, stillWastesBusyTime, wastesBusyTime, weighCauses
+  hasRoom, holdingSize, marksForGarbage, ruleOut, ruleOutCauses, stillWastesCpuTime,
+  wastesBusyTime, wastesCpuTime, weighCauses
 }

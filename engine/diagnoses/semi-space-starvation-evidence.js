@@ -1,6 +1,7 @@
 'use strict'
 
-const { cpuTimeEvidence, evidence, listEvidence } = require('./evidence')
+const { cpuTimeEvidence, evidence, listEvidence, markingEvidence } = require('./evidence')
+const { marksForGarbage } = require('./semi-space-starvation-causes')
 const { formatBytes, formatNumber, formatRatio } = require('../text/format')
 const { chosenSizes, semiSpaceMax } = require('../v8/heap-sizing')
 
@@ -26,6 +27,7 @@ function showEvidence (signals, limits, target, causes) {
   const allowed = semiSpaceMax(target, signals.heapSizeLimitBytes)
   const isChosenByV8 = allowed?.origin !== 'flag' && allowed?.origin !== 'resource-limits'
   const live = formatBytes(signals.liveHeapBytes ?? 0)
+  const marks = marksForGarbage(signals, limits, causes)
   const why = allowed?.because ?? ''
   return listEvidence(
     evidence('semiSpaceMaxBytes', most, limits.semiSpaceMaxBytes, (value, limit) => causes.isLarge
@@ -44,11 +46,9 @@ function showEvidence (signals, limits, target, causes) {
             'semi-space would copy, too.'
           : ', and few Buffers waited for them.'))
       : evidence('ordinaryMajorPauseRatio', majorRatio, limits.ordinaryMajorRatio, (value, limit) =>
-        `${formatNumber(majors)} ordinary major GCs a second, ${value} of wall time; ` +
-        (promotesTooEarly
-          ? `more than ${limit} while the live heap stays at ${live} means that V8 promotes ` +
-            'short-lived objects.'
-          : `${limit} of CPU time would mean premature promotion.`)),
+        `${formatNumber(majors)} ordinary major GCs a second, ${value} of wall time` +
+        tellPromotion({ promotesTooEarly, marks, limit, live })),
+    marks && markingEvidence(signals.ordinaryMarkingRatio, limits.markingRatio),
     evidence('gcPauseRatio', signals.gcPauseRatio ?? wallRatio, limits.pauseRatio, (value, limit) =>
       `GC pauses take ${value} of wall time. ${sayWorth(limits, causes, limit)}`),
     cpuTimeEvidence(
@@ -58,6 +58,24 @@ function showEvidence (signals, limits, target, causes) {
     ),
     isChosenByV8 && sinceUpgrade(target, most)
   )
+}
+
+/**
+ * Says what major GCs show, as the end of a sentence about their time.
+ * @param {object} of
+ * @param {boolean} of.promotesTooEarly
+ * @param {boolean} of.marks true if their marking shows it, and not their pauses
+ * @param {string} of.limit share of time in pauses
+ * @param {string} of.live live heap
+ */
+function tellPromotion ({ promotesTooEarly, marks, limit, live }) {
+  if (promotesTooEarly) {
+    return `; more than ${limit} while the live heap stays at ${live} means that V8 promotes ` +
+      'short-lived objects.'
+  }
+  return marks
+    ? `, while the live heap stays at ${live}: V8 promotes short-lived objects.`
+    : `; ${limit} of CPU time would mean premature promotion.`
 }
 
 /**

@@ -1,9 +1,10 @@
 'use strict'
 
 const { defineDiagnosis } = require('./define-diagnosis')
-const { prediction, wallAndCpu } = require('./evidence')
+const { prediction, sayMarking, wallAndCpu } = require('./evidence')
 const {
-  hasRoom, holdingSize, ruleOut, ruleOutCauses, stillWastesBusyTime, wastesBusyTime, weighCauses
+  hasRoom, holdingSize, marksForGarbage, ruleOut, ruleOutCauses, stillWastesCpuTime,
+  wastesBusyTime, wastesCpuTime, weighCauses
 } = require('./semi-space-starvation-causes')
 const { showEvidence } = require('./semi-space-starvation-evidence')
 const { formatBytes, formatNumber, formatRatio } = require('../text/format')
@@ -49,7 +50,8 @@ module.exports = defineDiagnosis({
     'cpuThrottledRatio',
     'externalMajorsPerSecond',
     'externalWaitingBytes',
-    'eventLoopUtilizationRatio'
+    'eventLoopUtilizationRatio',
+    'ordinaryMarkingRatio'
   ],
   limits: {
     // A semi-space of this size or more is not small: with enough memory V8 chooses 16 MiB or more
@@ -88,11 +90,18 @@ module.exports = defineDiagnosis({
     busyPauseRatio: 0.03,
     busyRatio: 0.3,
     busyScavengesPerCpuSecond: 80,
+    // Share of the process's CPU time in major GCs, with the work of other threads, that is enough
+    // instead: docs/decisions/0105-promoted-garbage-costs-marking.md.
+    markedPauseRatio: 0.02,
+    markingRatio: 0.3,
     // A finding stands down to these shares and this rate: a load near the limits changes no state.
     keptPauseRatio: 0.09,
     keptBusyPauseRatio: 0.02,
     keptBusyRatio: 0.22,
     keptScavengesPerCpuSecond: 60,
+    keptOrdinaryMajorsPerSecond: 2,
+    keptMarkedPauseRatio: 0.014,
+    keptMarkingRatio: 0.2,
     // A semi-space of 16 MiB is suspected from this share of CPU time on, one of 32 MiB from twice
     // the share. The suspicion ends below the second number, a part of that share. In two apps with
     // 0.06 to 0.08, 64 MiB saved half and two thirds of the GC time. Of 200 recordings of other
@@ -112,7 +121,7 @@ module.exports = defineDiagnosis({
     keptOrdinaryMajorRatio: 0.02,
     // Rate of major GCs that replaces the share if the thread's wait for a CPU is unknown: other
     // processes may then lengthen the pauses. Healthy apps ran 0–2 major GCs a second, starving
-    // apps 8–14.
+    // apps 8–14, and 3 at a low load.
     ordinaryMajorsPerSecond: 2.5,
     // If a larger share of the bytes promoted between two major GCs survives, the live heap grows,
     // and its growth causes the major GCs. Starving apps keep 0.02 of these bytes, and a leak of 2
@@ -154,18 +163,18 @@ module.exports = defineDiagnosis({
       signals.gcWindowSeconds >= limits.gcWindowSeconds &&
       (causes.promotesTooEarly || (signals.lifeCpuSeconds ?? 0) >= limits.lifeCpuSeconds)
     const isUrgent = cpuRatio >= limits.pauseRatio
-    const isCostly = isUrgent || wastesBusyTime(signals, limits, causes)
+    const isCostly = isUrgent || wastesCpuTime(signals, limits, causes)
     const isConfirmed = isCostly && isSettled && !pretenures && !outlive && !causes.isLarge
-    /** @param {Parameters<typeof tellCause>[2]} verbs */
+    /** @param {Parameters<typeof tellCause>[3]} verbs */
     const tell = verbs =>
-      `${tellCause(signals, causes, verbs)} ${wallAndCpu(signals, wallRatio, cpuRatio)}` +
-      (isConfirmed && !isUrgent ? `, ${formatRatio(busyRatio)} of the loop's busy time` : '')
+      `${tellCause(signals, limits, causes, verbs)} ${wallAndCpu(signals, wallRatio, cpuRatio)}` +
+      (isConfirmed && !isUrgent ? tellWaste(signals, limits, causes) : '')
     const now = tell(['force', 'promote', 'takes', 'copy'])
     return {
       state: isConfirmed ? 'confirmed' : 'suspected',
       severity: isUrgent ? 'warning' : 'info',
       keeps: isSettled &&
-        (cpuRatio >= limits.keptPauseRatio || stillWastesBusyTime(signals, limits, causes)),
+        (cpuRatio >= limits.keptPauseRatio || stillWastesCpuTime(signals, limits, causes)),
       // A confirmed finding is told in the past once its evidence is older.
       standing: isConfirmed ? tell(['forced', 'promoted', 'took', 'copied']) : now,
       summary: `${now}.`,
@@ -190,7 +199,9 @@ module.exports = defineDiagnosis({
       impact: (isUrgent
         ? `Requests wait during GC pauses, which take ${formatRatio(wallRatio)} of wall time. `
         : `GC pauses take ${formatRatio(busyRatio)} of the time in which the event loop is busy. `) +
-        'GC threads use about as much CPU time as the pauses.'
+        (marksForGarbage(signals, limits, causes)
+          ? 'Other threads use more CPU time for GC than the pauses.'
+          : 'GC threads use about as much CPU time as the pauses.')
     }
   },
 
@@ -251,20 +262,27 @@ module.exports = defineDiagnosis({
             ? `, and the heap size limit rises by ${limitRise}. The old generation stays. `
             : '. With the present old space, the heap would not fit the container: use this size ' +
               'instead of that of another fix. ') +
-          describeSaving(isTrial, isNeverIdle)
+          describeSaving(isTrial, isNeverIdle) +
+          (target.threadId > 0 ? sayWorker(choice.semiSpaceBytes) : '')
       },
       ...(isLarge && !outlive ? [USE_LESS] : [])
     ]
   }
 })
 
+/** @param {number} semiSpaceBytes */
+const sayWorker = semiSpaceBytes =>
+  ' The flag applies to all threads. For this worker alone: new Worker(file, { resourceLimits: { ' +
+  `maxYoungGenerationSizeMb: ${youngGenerationBytes(semiSpaceBytes) / MIB} } }).`
+
 /**
  * Says what scavenges and major GCs do, up to the share of time that they take.
  * @param {Signals} signals
+ * @param {Limits} limits
  * @param {ReturnType<typeof weighCauses>} causes
  * @param {[force: string, promote: string, takes: string, copy: string]} verbs of one tense
  */
-function tellCause (signals, causes, [force, promote, takes, copy]) {
+function tellCause (signals, limits, causes, [force, promote, takes, copy]) {
   const size = formatBytes(signals.semiSpaceMaxBytes)
   const sizes = `Semi-spaces of at most ${size}`
   const scavenges = `${formatNumber(signals.scavengesPerSecond)} scavenges a second`
@@ -277,10 +295,22 @@ function tellCause (signals, causes, [force, promote, takes, copy]) {
     return `${sizes} hold so little that V8 probably allocates short-lived objects in the old ` +
       `space, and ${majors} free them: GC ${takes}`
   }
+  const promotes = causes.promotesTooEarly || marksForGarbage(signals, limits, causes)
   return `${sizes} ${force} ${scavenges}` +
     (causes.outlive ? `, and ${majors} free objects that outlive them` : '') +
-    `${causes.promotesTooEarly ? ` and ${promote} garbage` : ''}: GC ${takes}`
+    `${promotes ? ` and ${promote} garbage` : ''}: GC ${takes}`
 }
+
+/**
+ * Says what GC takes of the busy time, or of CPU time.
+ * @param {Signals} signals
+ * @param {Limits} limits
+ * @param {ReturnType<typeof weighCauses>} causes
+ * @returns {string} the end of a sentence about pauses
+ */
+const tellWaste = (signals, limits, causes) => wastesBusyTime(signals, limits, causes)
+  ? `, ${formatRatio(causes.busyRatio)} of the loop's busy time`
+  : sayMarking(signals.ordinaryMarkingRatio)
 
 /** @typedef {import('../v8/young-generation').YoungGeneration} YoungGeneration */
 

@@ -162,14 +162,14 @@ module.exports = {
   }),
   bufferSlicesFillRatio: /** @type {Signal} */ ({
     unit: 'ratio',
-    help: 'Share of the living slabs of the Buffer pool that slices fill, by the last count of all ' +
-      'Buffers.',
+    help: 'Share of the living Buffers that slices and other views fill, by the last count of ' +
+      'all views.',
     compute: ({ values: { bufferSlabsCountedBytes: slabs, bufferSlicesCountedBytes: bytes } }) =>
       slabs && bytes !== undefined ? Math.min(1, bytes / slabs) : null
   }),
   bufferSlabsCountedBytes: /** @type {Signal} */ ({
     unit: 'bytes',
-    help: 'Living slabs of the Buffer pool at the last count of all Buffers.',
+    help: 'Living Buffers of at most 4 MiB at the last count of all views.',
     compute: window => window.values.bufferSlabsCountedBytes ?? null
   }),
   bufferChurnBytes: /** @type {Signal} */ ({

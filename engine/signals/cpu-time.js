@@ -204,16 +204,19 @@ const MARKED_BYTES_PER_CPU_SECOND = 800 * 2 ** 20
 /**
  * @param {Window} window
  * @param {'ordinaryMajors' | 'externalMajors'} track
- * @returns {number | null} estimated share of the process's CPU time in these major GCs; null in
- *   its first seconds, as a heap that is being filled is marked often
+ * @returns {number | null} estimated share of CPU time in these major GCs: of the process, or of a
+ *   worker's thread and the threads that mark for it. null in its first seconds, as a heap that is
+ *   being filled is marked often
  */
 function markingRatio (window, track) {
   const majors = window.rate(track)
-  const cores = window.rate('processCpuSeconds')
   const { liveHeapBytes: live } = window.values
-  const isKnown = majors !== null && cores && live !== undefined
-  if (!isKnown || window.nowSeconds < RATE_SECONDS) return null
-  return Math.min(1, majors * live / MARKED_BYTES_PER_CPU_SECOND / cores)
+  if (majors === null || live === undefined || window.nowSeconds < RATE_SECONDS) return null
+  const marking = majors * live / MARKED_BYTES_PER_CPU_SECOND
+  const isWorker = window.hello.threadId > 0
+  const used = window.rate(isWorker ? 'threadCpuSeconds' : 'processCpuSeconds')
+  if (!used) return null
+  return Math.min(1, marking / (isWorker ? used + marking : used))
 }
 
 /**
@@ -223,9 +226,8 @@ function markingRatio (window, track) {
  */
 const markingSignal = (track, what) => ({
   unit: 'ratio',
-  onMainThread: true,
-  help: `Estimated share of the process's CPU time in ${what}, pauses and the work of other ` +
-    `threads, over the last ${RATE_SECONDS} s.`,
+  help: `Estimated share of CPU time in ${what}, pauses and the work of other threads, over the ` +
+    `last ${RATE_SECONDS} s: of the process, or of a worker and the threads that mark for it.`,
   compute: window => markingRatio(window, track)
 })
 

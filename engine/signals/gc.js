@@ -49,14 +49,15 @@ module.exports = {
   }),
   promotedPerMajorBytes: /** @type {Signal} */ ({
     unit: 'bytes',
-    help: 'Upper bound of the bytes promoted between two ordinary major GCs: a full semi-space ' +
-      'per scavenge.',
+    help: 'Upper bound of the bytes promoted between two ordinary major GCs: the largest ' +
+      `semi-space of the last ${RATE_SECONDS} s, full at each scavenge.`,
     compute: window => {
-      const semiSpace = readSemiSpaceMax(window)
+      const most = readSemiSpaceMax(window)
+      const { values } = window.points('semiSpaceCapacityBytes', RATE_SECONDS)
       const scavenges = window.rate('scavenges')
       const majors = window.rate('ordinaryMajors')
-      return semiSpace && scavenges !== null && majors
-        ? (semiSpace.bytes * scavenges) / majors
+      return most && values.length > 0 && scavenges !== null && majors
+        ? (Math.min(most.bytes, Math.max(...values)) * scavenges) / majors
         : null
     }
   }),

@@ -26,6 +26,7 @@ const signals = Object.freeze({
   ...require('./standing-heap'),
   ...require('./lasting'),
   ...require('./gc'),
+  ...require('./rest-freed').restFreedSignals,
   ...require('./memory'),
   ...require('./container'),
   ...require('./buffers'),

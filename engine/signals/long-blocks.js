@@ -6,7 +6,6 @@
  *
  * @typedef {import('./index').Signal} Signal
  * @typedef {import('../history/window').Window} Window
- * @typedef {import('../history/tracks').TrackName} TrackName
  *
  * @typedef {object} LongBlocks
  * @property {number} count
@@ -16,8 +15,8 @@
  */
 
 const LONG_SECONDS = 300
-/** Half a second is five times the delay that a person notices. */
-const BLOCK_SECONDS = 0.5
+/** Twice the delay that a person notices. */
+const BLOCK_SECONDS = 0.2
 
 /**
  * Blocks in which the thread computed. The computed part of a delay is at most the loop's active
@@ -28,14 +27,12 @@ const BLOCK_SECONDS = 0.5
 const longBlocks = window => window.once('long blocks', () => {
   const seconds = window.settledSeconds(LONG_SECONDS)
   const { times, values } = window.points('longestDelaySeconds', seconds)
+  const activeAt = increases(window.points('eventLoopActiveSeconds', seconds))
+  const workAt = increases(window.points('workSeconds', seconds))
   const found = { count: 0, longestSeconds: 0, firstAt: 0, lastAt: 0, sum: 0 }
   for (let i = 1; i < times.length; i++) {
     if (values[i] < BLOCK_SECONDS) continue
-    const block = Math.min(
-      values[i],
-      increaseAt(window, 'eventLoopActiveSeconds', seconds, times[i]),
-      increaseAt(window, 'workSeconds', seconds, times[i])
-    )
+    const block = Math.min(values[i], activeAt(times[i]), workAt(times[i]))
     if (block < BLOCK_SECONDS) continue
     if (found.count === 0) found.firstAt = times[i]
     found.count++
@@ -53,16 +50,17 @@ const longBlocks = window => window.once('long blocks', () => {
 })
 
 /**
- * @param {Window} window
- * @param {TrackName} track a counter
- * @param {number} seconds
- * @param {number} time of a frame
- * @returns {number} increase since the frame before; 0 if unknown
+ * Increases of a counter from frame to frame.
+ * @param {{ times: number[], values: number[] }} points of the counter
+ * @returns {(time: number) => number} increase from the frame before to the frame of that time, 0
+ *   if unknown. Each call takes a later time than the one before, so all calls read the points once
  */
-function increaseAt (window, track, seconds, time) {
-  const { times, values } = window.points(track, seconds)
-  const at = times.lastIndexOf(time)
-  return at > 0 ? values[at] - values[at - 1] : 0
+function increases ({ times, values }) {
+  let at = 0
+  return time => {
+    while (at < times.length && times[at] < time) at++
+    return at > 0 && times[at] === time ? values[at] - values[at - 1] : 0
+  }
 }
 
 const OVER = `that computed for ${BLOCK_SECONDS} s or more, in the last ` +

@@ -13,7 +13,7 @@ const NAMES = Object.freeze({
   ]),
   ...nameAll('filled share of the heap limit', ['liveHeapPeakShareRatio']),
   ...nameAll('used heap', ['heapUsedBytes', 'pointerSpaceShareRatio']),
-  ...nameAll('memory that V8 holds for the heap', ['heapResidentBytes']),
+  ...nameAll('memory that V8 holds for the heap', ['heapResidentBytes', 'restFreedBytes']),
   ...nameAll('heap limit', ['heapSizeLimitBytes']),
   ...nameAll('size of a semi-space', ['semiSpaceCapacityBytes', 'semiSpaceMaxBytes']),
   ...nameAll('share of time in GC', [
@@ -21,13 +21,13 @@ const NAMES = Object.freeze({
   ]),
   ...nameAll('share of CPU time in major GCs', ['externalMarkingRatio', 'ordinaryMarkingRatio']),
   ...nameAll('rate of major GCs', [
-    'majorsSeen', 'ordinaryMajorCpuRatio', 'ordinaryMajorPauseRatio', 'ordinaryMajorsPerSecond',
-    'recentMajorsPerCpuSecond', 'recentMajorsPerSecond'
+    'majorsSeen', 'ordinaryMajorsPerSecond', 'recentMajorsPerCpuSecond', 'recentMajorsPerSecond'
   ]),
+  ...nameAll('share of time in major GCs', ['ordinaryMajorCpuRatio', 'ordinaryMajorPauseRatio']),
   ...nameAll('rate of scavenges', [
-    'gcWindowSeconds', 'gcsLastMinute', 'recentGcs', 'scavengeCpuRatio', 'scavengePauseRatio',
-    'scavengesPerCpuSecond', 'scavengesPerSecond'
+    'gcWindowSeconds', 'gcsLastMinute', 'recentGcs', 'scavengesPerCpuSecond', 'scavengesPerSecond'
   ]),
+  ...nameAll('share of time in scavenges', ['scavengeCpuRatio', 'scavengePauseRatio']),
   ...nameAll('rate of major GCs for Buffers', [
     'externalMajorsPerCpuSecond', 'externalMajorsPerSecond'
   ]),

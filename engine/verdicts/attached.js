@@ -24,8 +24,8 @@ function attachedVerdicts (target) {
   const known = findCase(target)
   return known.verdicts.map(verdict => {
     const { diagnosis } = verdict
-    const suspects = known.earlySuspects.get(diagnosis) ?? known.suspects.get(diagnosis) ?? null
     const isFound = verdict.state === 'suspected' || verdict.state === 'confirmed'
+    const suspects = suspectsOf(diagnosis, known) ?? (isFound ? ofSymptom(diagnosis, known) : null)
     return {
       ...verdict,
       suspects,
@@ -41,6 +41,27 @@ function attachedVerdicts (target) {
       followUp: known.followUps.get(verdict.diagnosis) ?? null
     }
   })
+}
+
+/**
+ * @param {string} diagnosis
+ * @param {import('./case').Case} known
+ * @returns {import('./case').AttachedSuspects | null}
+ */
+const suspectsOf = (diagnosis, { earlySuspects, suspects }) =>
+  earlySuspects.get(diagnosis) ?? suspects.get(diagnosis) ?? null
+
+/**
+ * Suspects of a symptom: they were found before its cause was known. Diagnoses are loaded with the
+ * first frame, so that an exporter starts without them.
+ * @param {string} cause diagnosis
+ * @param {import('./case').Case} known
+ * @returns {import('./case').AttachedSuspects | null}
+ */
+function ofSymptom (cause, known) {
+  const { diagnoses } = require('../diagnoses')
+  const explains = diagnoses.find(({ id }) => id === cause)?.explains ?? []
+  return explains.map(id => suspectsOf(id, known)).find(found => found !== null) ?? null
 }
 
 /** Places of memory that addons may hold. */

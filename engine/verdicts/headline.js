@@ -1,5 +1,6 @@
 'use strict'
 
+const { attachedVerdicts } = require('./attached')
 const { findCase } = require('./case')
 const { isSymptom } = require('./causes')
 const { byUrgency } = require('./urgency')
@@ -39,7 +40,7 @@ const HEADLINE_STATES = Object.freeze(['confirmed', 'suspected', 'undecided', 'l
  *   undecided: readonly UndecidedWorker[] }} Workers affected: those with a finding above info, or
  *   a confirmed one, the worst first; undecided: older ones whose checks are open
  *
- * @typedef {{ thread: string, finding: Verdict }} AffectedWorker
+ * @typedef {{ thread: string, finding: MaybeAttached }} AffectedWorker
  * @typedef {{ thread: string, own: Headline }} UndecidedWorker
  */
 
@@ -58,7 +59,7 @@ function workersOf ({ workers: { count, threads } }) {
     count,
     affected: workers
       .flatMap(other => {
-        const [finding] = order(findCase(other).verdicts)
+        const [finding] = order(attachedVerdicts(other))
         const isTold = finding && (finding.severity !== 'info' || finding.state === 'confirmed')
         return isTold ? [{ thread: other.thread, finding }] : []
       })
@@ -104,8 +105,8 @@ function summarize (verdicts, workers = NONE) {
     state: state === 'confirmed' ? state : 'suspected',
     diagnosis: null,
     severity,
-    text: `${certaintyOf(worst.finding)} in ${worst.thread}: ${diagnosis}: ${summary}${also} ` +
-      `Main thread: ${own.text}`
+    text: `${certaintyOf(worst.finding)} in ${worst.thread}: ${diagnosis}: ${summary}` +
+      `${describeAttached(worst.finding)}${also} Main thread: ${own.text}`
   }
 }
 
@@ -151,7 +152,10 @@ function summarizeThread (verdicts, workerCount) {
   }
   if (found.length > 0) {
     const { state, diagnosis, severity } = found[0]
-    const text = describeFound(found)
+    // A finding that is not urgent must not hide that more severe problems are not ruled out yet.
+    const hidesOpen = severity === 'info' && open.length > 0
+    const text =
+      `${describeFound(found)}${hidesOpen ? ` Still open: ${open.join(', ')}.` : ''}`
     const certainty = state === 'confirmed' ? state : 'suspected'
     return { ...base, state: certainty, diagnosis, severity, text }
   }
@@ -230,20 +234,27 @@ const certaintyOf = ({ state, severity }) =>
 /** @param {MaybeAttached[]} found */
 function describeFound ([first, ...others]) {
   const { diagnosis, summary } = first
-  const state = certaintyOf(first)
-  const lines = shortText(first.suspects?.suspects ?? null)
-  const holder = holderText(first.holders ?? null)
   const also = ['confirmed', 'suspected'].flatMap(state => {
     const names = others.filter(other => other.state === state).map(({ diagnosis }) => diagnosis)
     return names.length > 0 ? [` Also ${state}: ${names.join(', ')}.`] : []
   })
+  return `${certaintyOf(first)}: ${diagnosis}: ${summary}${describeAttached(first)}${also.join('')}`
+}
+
+/**
+ * @param {MaybeAttached} finding
+ * @returns {string} sentences on its suspects, holder and known bugs; empty without them
+ */
+function describeAttached (finding) {
+  const lines = shortText(finding.suspects?.suspects ?? null)
+  const holder = holderText(finding.holders ?? null)
   const suspected = lines ? ` Suspects: ${lines}.` : ''
   const held = holder ? ` Holder: ${holder}.` : ''
-  const known = first.knownBugs?.filter(({ likely }) => likely) ?? []
+  const known = finding.knownBugs?.filter(({ likely }) => likely) ?? []
   const bug = known.length > 1
     ? ` Likely a known bug: ${known.map(({ id }) => id).join(' or ')}.`
     : known.map(({ text }) => ` ${text}`).join('')
-  return `${state}: ${diagnosis}: ${summary}${suspected}${held}${bug}${also.join('')}`
+  return `${suspected}${held}${bug}`
 }
 
 /**

@@ -7,6 +7,7 @@ const { findCase } = require('@memwatch/engine/verdicts/case')
 const { kinds } = require('./kinds')
 const { findThread, planCapture, planEarlyProfile } = require('./plan-capture')
 const { defaultRules } = require('./rules')
+const { limits: PINNING } = require('@memwatch/engine/diagnoses/buffer-pool-pinning')
 
 /**
  * Upper bound of waiting captures: in a longer queue, targets would change before their turn comes.
@@ -35,11 +36,9 @@ const GROWTH_EVERY_SECONDS = 4
 const EARLY_EVERY_SECONDS = 3600
 /** Diagnoses of such growth. */
 const OF_GROWTH = new Set(['js-heap-leak', 'native-memory-leak'])
-/**
- * Diagnosis of slabs that stay alive, and time between two attempts to count their slices, longer
- * than in the agent.
- */
-const OF_SLABS = 'buffer-pool-pinning'
+/** Age from which much memory in Buffers counts as retained, unless they pile up. */
+const RETAINED_SECONDS = 30
+/** Time between two attempts to count slices, longer than in the agent. */
 const SLICES_EVERY_SECONDS = 660
 /** Start and duration of the profile of the next process, as shares of the dead process's age. */
 const FROM_SHARE = 0.5
@@ -58,6 +57,26 @@ const MOST_DEATHS = 1000
  * @typedef {{ rule: CaptureRule, target: Target, found: Found | undefined, options: Options,
  *   attempt: number, isLast: boolean | undefined }} Wish
  */
+
+/**
+ * May slices keep much memory alive that was not counted: of the Buffer pool, of Buffers that pile
+ * up, or of any Buffers if the app may pause for full GCs?
+ * @param {Target} target
+ */
+function mayPin (target) {
+  const { arrayBuffersBytes = 0, rssBytes = 0, bufferSlabsCountedBytes } = target.values
+  const stateOf = (/** @type {string} */ id) =>
+    findCase(target).verdicts.find(({ diagnosis }) => diagnosis === id)?.state ?? 'unknown'
+  const isMuch = arrayBuffersBytes >= PINNING.arrayBuffersFloorBytes &&
+    arrayBuffersBytes >= PINNING.arrayBuffersShareRatio * rssBytes
+  const leaks = isMuch && ['suspected', 'confirmed'].includes(stateOf('native-memory-leak'))
+  if (bufferSlabsCountedBytes !== undefined) {
+    return leaks && bufferSlabsCountedBytes < PINNING.countedShareRatio * arrayBuffersBytes
+  }
+  const mayPause = target.hello.commands?.includes('force_gc') &&
+    (target.frame?.uptimeSeconds ?? 0) >= RETAINED_SECONDS
+  return stateOf('buffer-pool-pinning') === 'suspected' || leaks || (isMuch && mayPause)
+}
 
 /** @param {unknown} error */
 function ignoreRefusal (error) {
@@ -315,18 +334,15 @@ class AutomaticCaptures {
   }
 
   /**
-   * Counts slices once if slabs of the Buffer pool stay alive: only a count tells slices of a few
-   * bytes from slices that fill their slabs.
+   * Counts slices if slabs of the Buffer pool stay alive, or if Buffers take much memory: only a
+   * count tells slices of a few bytes from Buffers in use.
    * @param {Target} target
    */
   #checkSlices (target) {
     const nowSeconds = target.frame?.uptimeSeconds ?? 0
     const { commands } = target.hello
-    const isDone = target.values.bufferSlabsCountedBytes !== undefined ||
-      nowSeconds < (this.#slicesFromSeconds.get(target) ?? 0)
-    if (isDone || !commands?.includes('count_slices')) return
-    const found = findCase(target).verdicts.find(({ diagnosis }) => diagnosis === OF_SLABS)
-    if (found?.state !== 'suspected') return
+    const isTooSoon = nowSeconds < (this.#slicesFromSeconds.get(target) ?? 0)
+    if (isTooSoon || !commands?.includes('count_slices') || !mayPin(target)) return
     this.#slicesFromSeconds.set(target, nowSeconds + SLICES_EVERY_SECONDS)
     this.#captures.countSlices(target).catch(error => {
       ignoreRefusal(error)

@@ -2,7 +2,7 @@
 
 const { fileURLToPath } = require('node:url')
 const {
-  isWebAssembly: isWebAssemblyFile, originOf: originOfFile
+  isWebAssembly: isWebAssemblyFile, originOf: originOfFile, packageOf
 } = require('@memwatch/engine/text/code-owner')
 
 const SEPARATORS = ['/', '\\']
@@ -92,6 +92,36 @@ function ownerOf (stack) {
     : { owner: stack[at], callees: stack.slice(0, at).reverse() }
 }
 
+/**
+ * The same for time. A package that continues later, without the app on the stack, is named by the
+ * function with which it began: an app knows that one, and the time of all others is its time.
+ * @template {{ callFrame: CallFrame }} Node
+ * @param {Node[]} stack frames, the innermost first
+ * @returns {{ owner: Node | undefined, callees: Node[] }} owner: of a dependency, the outermost of
+ *   the frames of this package that follow each other
+ */
+function entryOf (stack) {
+  const { owner, callees } = ownerOf(stack)
+  const name = owner ? packageOf(owner.callFrame.url) : null
+  if (!owner || name === null) return { owner, callees }
+  let entry = stack.indexOf(owner)
+  for (let i = entry + 1; i < stack.length; i++) {
+    const { callFrame } = stack[i]
+    if (packageOf(callFrame.url) === name) entry = i
+    else if (originOf(callFrame) !== 'native') break
+  }
+  return { owner: stack[entry], callees: stack.slice(0, entry).reverse() }
+}
+
 module.exports = {
-  isWebAssembly, originOf, pathOf, nameOf, ownerOf, isOfAgent, callerOf, mainName, addAmount
+  isWebAssembly,
+  originOf,
+  pathOf,
+  nameOf,
+  ownerOf,
+  entryOf,
+  isOfAgent,
+  callerOf,
+  mainName,
+  addAmount
 }

@@ -1,7 +1,7 @@
 'use strict'
 
 const {
-  addAmount, callerOf, isOfAgent, mainName, nameOf, originOf, ownerOf, pathOf
+  addAmount, callerOf, entryOf, isOfAgent, mainName, nameOf, originOf, pathOf
 } = require('./call-frames')
 const { packageOf } = require('@memwatch/engine/text/code-owner')
 const { blockingCall } = require('./blocking-calls')
@@ -35,8 +35,12 @@ const IDLE = '(idle)'
 const BETWEEN = new Set(['(garbage collector)'])
 /** Shortest uninterrupted time that counts as blocking the event loop. */
 const STRETCH_SECONDS = 0.02
-/** Share of busy time below which nothing blocks the event loop. */
+/**
+ * Share of busy time below which nothing blocks the event loop, unless a function takes so long at
+ * once.
+ */
 const LEAST_BUSY_SHARE = 0.05
+const RARE_BLOCK_SECONDS = 0.2
 /**
  * V8's own work for a function, such as JSON.parse, has no frame. The line is named if most of the
  * function's time is its own time, and most of this time is spent on one line.
@@ -106,10 +110,10 @@ function cpuSuspects ({ nodes, samples, timeDeltas }, agentFolder) {
   const found = [...sites.values()].sort(
     (a, b) => b.blockedSeconds - a.blockedSeconds || b.seconds - a.seconds
   )
-  // An event loop that mostly waits is not blocked.
-  const isBusy = busySeconds >= LEAST_BUSY_SHARE * totalSeconds
+  const isBlocked = busySeconds >= LEAST_BUSY_SHARE * totalSeconds ||
+    found.some(({ longestSeconds }) => longestSeconds >= RARE_BLOCK_SECONDS)
   return {
-    totalSeconds, busySeconds, sites: isBusy ? found.map(site => siteOf(site, busySeconds)) : []
+    totalSeconds, busySeconds, sites: isBlocked ? found.map(site => siteOf(site, busySeconds)) : []
   }
 }
 
@@ -172,7 +176,7 @@ function countLines (nodes, ownedBy, sites) {
  * @returns {Owned}
  */
 function ownedIn (stack, agentFolder) {
-  const { owner, callees } = ownerOf(stack)
+  const { owner, callees } = entryOf(stack)
   const isAgent = isOfAgent(stack, agentFolder)
   if (!owner || isAgent) {
     return {
@@ -187,7 +191,8 @@ function ownedIn (stack, agentFolder) {
   }
   const { callFrame } = owner
   const dependency = callees.find(({ callFrame }) => originOf(callFrame) === 'dependency')
-  const via = dependency ? packageOf(dependency.callFrame.url) : null
+  const used = dependency ? packageOf(dependency.callFrame.url) : null
+  const via = used === packageOf(callFrame.url) ? null : used
   const called = callees.find(({ callFrame }) => originOf(callFrame) === 'node')
   const blocking = called && blockingCall(called.callFrame.functionName)
   return {

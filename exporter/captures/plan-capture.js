@@ -42,6 +42,12 @@ const LEAST_INTERVAL_BYTES = {
  */
 const CPU_SECONDS = 5
 /**
+ * Duration of a CPU profile that waits for the next rare block of the event loop, as a multiple of
+ * the mean time between blocks, and the longest.
+ */
+const RARE_TIMES = 1.5
+const MOST_RARE_SECONDS = 30
+/**
  * Interval of the samples of a CPU profile that seeks calls of a few microseconds, and its
  * duration. The samples cost twice the CPU time of V8's usual ones, at four times their number.
  */
@@ -175,6 +181,20 @@ const isOver = ({ diagnosis, evidence }) => diagnosis === 'event-loop-blocked' &
   evidence.some(({ signal }) => signal === 'longestBlockSeconds')
 
 /**
+ * @param {Found | undefined} found
+ * @returns {number | undefined} duration of a CPU profile that probably shows a rare block;
+ *   undefined if blocks are frequent
+ */
+function untilNextBlock (found) {
+  const valueOf = (/** @type {string} */ name) =>
+    found?.evidence.find(({ signal }) => signal === name)?.value ?? 0
+  const times = valueOf('longBlocksSeen') - 1
+  if (times < 1) return undefined
+  const seconds = RARE_TIMES * valueOf('longBlocksSpanSeconds') / times
+  return Math.ceil(Math.min(MOST_RARE_SECONDS, Math.max(kinds.cpu_profile.seconds, seconds)))
+}
+
+/**
  * True if WebAssembly memory grows.
  * @param {Found} found
  */
@@ -277,6 +297,7 @@ function planCapture (rule, target, found) {
     const isLast = !found || !isOfWebAssembly(found)
     return { ...plan, intervalMicroseconds: FINE.intervalMicroseconds, isLast }
   }
+  if (kind === 'cpu_profile') return { kind, seconds: seconds ?? untilNextBlock(found) }
   if (kind !== 'heap_profile') return { kind, seconds }
   if (found && !mayProfile(target, found)) return undefined
   const mode = 'runwayBelowSeconds' in when ? 'watched' : modeOf(target)

@@ -3,6 +3,7 @@
 const { outsideHeap } = require('@memwatch/engine/memory/frame-parts')
 const { NATIVE_BASE_BYTES } = require('@memwatch/engine/memory/parts')
 const { limits: IDLE } = require('@memwatch/engine/diagnoses/idle-heap-not-returned')
+const { REST } = require('@memwatch/engine/signals/rest-freed')
 const { findCase } = require('@memwatch/engine/verdicts/case')
 const { CommandError } = require('./commands')
 
@@ -24,15 +25,14 @@ const AGAIN_SECONDS = 2
 const PART_OF_WATCH = Object.freeze({ suspected: 1 / 12, open: 1 / 12, ok: 1 / 6 })
 /** Upper bound of this time in the calculation: two hours, the window of trends over minutes. */
 const MOST_WATCHED_SECONDS = 7200
+/** Time at rest after which idle-heap-not-returned is judged. */
+const JUDGED_SECONDS = 75
 /**
  * Least drop of memory outside the heap that counts as freed by a requested full GC. After such
  * drops the requests stop: in production this memory stays until V8 runs its own GC, much later.
  * Finalizers run in turns of the event loop after a GC, so the next frames show the freed memory.
  */
 const FREED = Object.freeze({ bytes: 8 * 2 ** 20, share: 0.1, withinSeconds: 2.5, times: 2 })
-
-/** Time without work after which an app is at rest. */
-const REST_SECONDS = 3
 
 /**
  * @typedef {object} Readings readings of one target
@@ -51,7 +51,8 @@ const REST_SECONDS = 3
  * Requests full GCs from agents that allow it, if leak checks lack readings of the live heap
  * because the app's own major GCs are rare. The agent limits the time of these GCs. Requests stop
  * if the GCs free memory outside the heap. An app at rest whose heap is much larger than its live
- * heap gets no requests. With these limits the app behaves as it would without requests.
+ * heap gets none until idle-heap-not-returned is judged. With these limits the app behaves as it
+ * would without requests.
  */
 class ForcedReadings {
   #commands
@@ -149,7 +150,7 @@ function weighFreed (readings, { frame, values, workers, scan }) {
 function noteWork (readings, { frame, values: { eventLoopActiveSeconds: active = NaN } }) {
   const { uptimeSeconds } = /** @type {NonNullable<typeof frame>} */ (frame)
   const busySeconds = active - readings.activeSeconds
-  const isAtRest = busySeconds < IDLE.utilizationRatio * (uptimeSeconds - readings.seenAtSeconds)
+  const isAtRest = busySeconds < REST.utilizationRatio * (uptimeSeconds - readings.seenAtSeconds)
   if (!isAtRest) readings.busyAtSeconds = uptimeSeconds
   readings.seenAtSeconds = uptimeSeconds
   readings.activeSeconds = active
@@ -157,12 +158,18 @@ function noteWork (readings, { frame, values: { eventLoopActiveSeconds: active =
 
 /**
  * True if a GC would hide idle-heap-not-returned: V8 runs no GC in an app at rest, and a full GC
- * would return the memory that the heap retained after a burst.
+ * would return the memory that the heap retained after a burst. After a minute at rest, either the
+ * finding is confirmed, or no limit is near, and only a GC shows how much of the heap is in use.
  * @param {Readings} readings
  * @param {import('@memwatch/engine/history/target').Target} target
  */
-function wouldHeal ({ seenAtSeconds, busyAtSeconds }, { values, workers }) {
-  if (seenAtSeconds - busyAtSeconds < REST_SECONDS) return false
+function wouldHeal ({ seenAtSeconds, busyAtSeconds }, target) {
+  const { values, workers } = target
+  const restSeconds = seenAtSeconds - busyAtSeconds
+  if (restSeconds < REST.seconds) return false
+  const isKnown = findCase(target).verdicts.some(({ diagnosis, state }) =>
+    diagnosis === 'idle-heap-not-returned' && state === 'confirmed')
+  if (restSeconds >= JUDGED_SECONDS && !isKnown) return false
   const { rssAnonBytes, heapTotalBytes = 0, liveHeapBytes } = values
   if (liveHeapBytes === undefined) return false
   // A SharedArrayBuffer is not external memory of V8.

@@ -346,6 +346,34 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
     expect(traces).toEqual([])
   })
 
+  it('slices of other Buffers are counted', async () => {
+    const { counted } = await printed(
+      node,
+      `
+      const { captures } = require('../../agent/capture')
+      const pool = require('../../agent/collect/buffer-pool').bufferPool({ majors: () => 0 })
+      const allocate = size => Buffer.allocUnsafeSlow(size)
+      const kept = Array.from({ length: 90 }, () => allocate(65_536).subarray(0, 48))
+      // In use, the last one by an array of another type.
+      kept.push(...Array.from({ length: 10 }, () => allocate(65_536)))
+      const shared = allocate(65_536)
+      kept.push(shared.subarray(0, 8), new Float64Array(shared.buffer, 8))
+      // So large an arena may be used without views.
+      kept.push(allocate(8 * 2 ** 20).subarray(0, 48))
+      const counts = { gcs: () => 0 }
+      captures({ address: {}, allowSnapshot: false, counts }).countSlices()
+      const counted = {}
+      pool.read(counted, { count: 1, nowSeconds: performance.now() / 1000 })
+      console.log(JSON.stringify({ counted, kept: kept.length }))
+    `
+    )
+    const { bufferSlabsCountedBytes: slabs, bufferSlicesCountedBytes: slices } = counted
+    expect(slabs / 65_536).toBeGreaterThan(100.9)
+    expect(slabs / 65_536).toBeLessThan(103)
+    expect(slices / 65_536).toBeGreaterThan(11)
+    expect(slices / 65_536).toBeLessThan(13)
+  })
+
   it('slices are not counted in a large heap', async () => {
     const answer = await printed(
       node,

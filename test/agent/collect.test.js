@@ -975,6 +975,21 @@ describe.each(NODES.map(node => [versionOf(node), node]))(
       expect(over / count).toBeLessThan(0.4)
     })
 
+    it('counts Buffers that a GC freed as freed, though the app allocates no other', async () => {
+      const { frames } = await runAfterFirstFrame(
+        `
+      require('node:v8').setFlagsFromString('--expose-gc')
+      const gc = require('node:vm').runInNewContext('gc')
+      let kept = Array.from({ length: 2000 }, () => new ArrayBuffer(20_000))
+      const act = () => { kept = null; gc() }`,
+        ({ externalBytes, arrayBuffersBytes }) =>
+          externalBytes < 10 * MIB && arrayBuffersBytes < 10 * MIB
+      )
+      expect(frames[0].values.externalBytes).toBeGreaterThan(38 * MIB)
+      // After eight seconds, 40 frames, a scan of the agent allocates one.
+      expect(frames.length).toBeLessThan(25)
+    })
+
     it.each([
       ['kept', 'own.push(cut)'],
       ['dropped', 'own[0] = cut']

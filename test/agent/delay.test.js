@@ -1,8 +1,10 @@
 'use strict'
 
-// A busy event loop with a clock of the test: timers fire in order, and none during a block.
+// An event loop with a clock of the test: timers fire in order, and none during a block.
 const loop = {
   nowMs: 0,
+  /** Busy time until then. @type {(nowMs: number) => number} */
+  activeMs: nowMs => nowMs,
   /** @type {{ atMs: number, work: () => void }[]} */
   timers: []
 }
@@ -17,7 +19,12 @@ jest.mock('../../agent/primordials', () => {
   return {
     ...jest.requireActual('../../agent/primordials'),
     nowMs: () => loop.nowMs,
-    eventLoopUtilization: () => ({ active: loop.nowMs, idle: 0 }),
+    eventLoopUtilization: () => {
+      const active = loop.activeMs(loop.nowMs)
+      return { active, idle: loop.nowMs - active }
+    },
+    // An app with a timer every 10 ms: its turns show no long block.
+    nodeTiming: { get uvMetricsInfo () { return { loopCount: loop.nowMs / 10, events: 0 } } },
     setTimeout,
     clearTimeout: (/** @type {any} */ timer) => {
       loop.timers = loop.timers.filter(other => other !== timer)
@@ -59,7 +66,7 @@ const ticksBetween = (/** @type {number} */ fromMs, /** @type {number} */ toMs) 
   ticksMs.filter(ms => ms > fromMs && ms <= toMs).length
 
 beforeEach(() => {
-  Object.assign(loop, { nowMs: 0, timers: [] })
+  Object.assign(loop, { nowMs: 0, timers: [], activeMs: (/** @type {number} */ ms) => ms })
   ticksMs = []
   delay = new EventLoopDelay(1000, (_, work) => work)
   delay.start()
@@ -72,6 +79,62 @@ it('ticks half as often in a busy loop without late ticks, and counts as much', 
   run(20_000)
   expect([ticksBetween(0, 10_000), ticksBetween(10_000, 20_000)]).toEqual([181, 91])
   expect([young, row().count - young]).toEqual([181, 181])
+})
+
+/**
+ * 80 frames of an idle loop that is blocked for 0.25 s every four seconds, in step with the frames.
+ * @param {number} fromMs start of the first block
+ * @returns {{ meanSeconds: number, longest: number[] }} longest: delay of each frame
+ */
+function blockInStep (fromMs) {
+  const [everyMs, blockMs] = [4000.37, 250]
+  loop.activeMs = ms =>
+    blockMs * Math.floor(ms / everyMs) + Math.min(blockMs, Math.max(0, ms % everyMs - fromMs))
+  const freeFromMs = (/** @type {number} */ ms) => {
+    const at = ms % everyMs - fromMs
+    return at > 0 && at < blockMs ? ms - at + blockMs : ms
+  }
+  let last = { count: 0, sumSeconds: 0 }
+  const longest = []
+  for (let frame = 1; frame <= 80; frame++) {
+    run(1000 * frame, freeFromMs)
+    const { longestSeconds, ...sum } = row()
+    last = sum
+    longest.push(longestSeconds)
+    delay.sent()
+  }
+  return { meanSeconds: last.sumSeconds / last.count, longest }
+}
+
+it.each([20, 300, 650])('measures blocks that begin %i ms after a frame', fromMs => {
+  const { longest } = blockInStep(fromMs)
+  // Blocks are within each fourth frame.
+  const blocks = longest.filter((_, i) => i % 4 === 0)
+  expect(blocks.filter(seconds => seconds < 0.03)).toEqual([])
+})
+
+it('has the mean delay of a random moment, averaged over all places of a block', () => {
+  const ratios = []
+  for (let fromMs = 20; fromMs < 700; fromMs += 20) {
+    Object.assign(loop, { nowMs: 0, timers: [] })
+    delay = new EventLoopDelay(1000, (_, work) => work)
+    delay.start()
+    // A moment within a block waits for half of it on average.
+    ratios.push(blockInStep(fromMs).meanSeconds / (0.25 ** 2 / 2 / 4))
+  }
+  const mean = ratios.reduce((sum, ratio) => sum + ratio) / ratios.length
+  expect(mean).toBeCloseTo(1, 1)
+})
+
+it('rests again a minute after the last block', () => {
+  loop.activeMs = ms => Math.min(ms, 250)
+  for (let frame = 1; frame <= 100; frame++) {
+    run(1000 * frame)
+    row()
+    delay.sent()
+  }
+  expect(ticksBetween(50_000, 60_000)).toBeGreaterThan(40)
+  expect(ticksBetween(90_000, 100_000)).toBe(0)
 })
 
 it('ticks closely for ten seconds after a late tick', () => {

@@ -5,7 +5,10 @@ const path = require('node:path')
 const { replayFile } = require('../../cli/sources/replay-file')
 const { replay } = require('../../engine/recording/replay')
 const { attachedVerdicts } = require('../../engine/verdicts/attached')
+const { findCase } = require('../../engine/verdicts/case')
+const { Target } = require('../../engine/history/target')
 const { attachedAt, beginningOf } = require('../support/attached-recording')
+const { hello } = require('../support/frames')
 
 const FOLDER = path.join(__dirname, '../recordings')
 const baseline = JSON.parse(fs.readFileSync(path.join(FOLDER, 'baseline.json'), 'utf8'))
@@ -53,6 +56,23 @@ it('after an attach 98 % of the findings of a preloaded agent are confirmed in t
   }
   expect(found).toBeGreaterThan(20)
   expect(missed.length).toBeLessThanOrEqual(Math.round(0.02 * found))
+})
+
+it.each([
+  ['confirmed', true, 'keep'],
+  ['confirmed', false, 'fill'],
+  ['ok', false, undefined]
+])('a cause that is %s has own suspects (%s), or those of its symptom', (state, own, name) => {
+  const target = new Target({ hello: hello(), name: 'api', thread: 'main' })
+  const known = findCase(target)
+  const attached = (/** @type {string} */ name) => /** @type {any} */ ({
+    captureId: name, suspects: { sites: [], of: 'survivors', packages: [] }
+  })
+  known.verdicts = /** @type {any} */ ([{ diagnosis: 'buffer-pool-pinning', state }])
+  known.suspects.set('js-heap-leak', attached('other'))
+  known.suspects.set('native-memory-leak', attached('fill'))
+  if (own) known.suspects.set('buffer-pool-pinning', attached('keep'))
+  expect(attachedVerdicts(target)[0].suspects?.captureId).toBe(name)
 })
 
 it('a finding of native memory names the loaded addons, one of the heap does not', async () => {

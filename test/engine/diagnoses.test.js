@@ -887,6 +887,33 @@ describe('semi-space-starvation', () => {
       if (state !== 'ok') expect(severity).toBe('info')
     }
   )
+  it.each(/** @type {const} */ ([
+    ['3 major GCs a second for promoted garbage', {}, 'confirmed'],
+    ['2 of them', { majors: 2, liveMib: 45 }, 'ok'],
+    ['a smaller live heap', { liveMib: 15 }, 'ok'],
+    ['little promotion', { scavenges: 6, majors: 6 }, 'ok'],
+    ['short pauses', { scavengeSeconds: 0.005, majorSeconds: 0.005 }, 'ok']
+  ]))('of an idle app whose GCs mark much of its CPU time, with %s (%j), is %s',
+    (_, changes, state) => {
+      const { verdict } = watch({
+        seconds: 60,
+        at: t => ({
+          scavenges: 40,
+          scavengeSeconds: 0.015,
+          majors: 3,
+          majorSeconds: 0.015,
+          liveMib: 30,
+          ...changes,
+          values: { ...busyLoop(t, 0.3), cpuUserSeconds: 0.3 * t, cpuSystemSeconds: 0 }
+        })
+      })
+      const { severity, summary, evidence } = verdict('semi-space-starvation')
+      expect(verdict('semi-space-starvation').state).toBe(state)
+      if (state === 'ok') return
+      expect(severity).toBe('info')
+      expect(summary).toMatch(/3 % of the time, and about 3\d % of CPU time, as other threads/)
+      expect(evidence.map(({ signal }) => signal)).toContain('ordinaryMarkingRatio')
+    })
   it.each([[0.025, 'suspected'], [0.005, 'ok']])(
     'of a large new space is, once scavenges take %d of the time, %s', (scavengeSeconds, state) => {
       const { verdict } = watch({
@@ -1637,8 +1664,69 @@ it.each([
   expect(flagsWith(64)).toBe('--max-old-space-size=64 --max-semi-space-size=16')
 })
 
+describe('a heap that a full GC of memwatch frees in an app at rest', () => {
+  /** @param {(t: number) => object} changes of an app whose GC at 50 s frees 200 MiB */
+  const freed = changes => watch({
+    seconds: 120,
+    at: t => {
+      const app = resting(t)
+      return {
+        ...app,
+        majors: t === 10 ? 1 : 0,
+        forcedMajors: t === 50 ? 1 : 0,
+        liveMib: t < 50 ? 210 : 10,
+        heapMib: t < 50 ? 220 : 20,
+        rssMib: t < 50 ? 290 : 90,
+        ...changes(t)
+      }
+    }
+  }).verdict('idle-heap-not-returned')
+
+  it('is memory that V8 would have kept', () => {
+    const { state, severity, summary, evidence, impact, fix } = freed(() => ({}))
+    expect({ state, severity, summary, impact }).toEqual({
+      state: 'confirmed',
+      severity: 'info',
+      summary: "The idle app's heap kept 210 MiB more than its 10 MiB of live objects, until " +
+        'memwatch ran a full GC. V8 runs none in an idle app.',
+      impact: 'Without this GC, RSS would be about 290 MiB: MEMWATCH_FORCED_GC=off shows it.'
+    })
+    expect(evidence.map(({ signal }) => signal)).toEqual(['restFreedBytes', 'gcsLastMinute'])
+    // The burst had 210 MiB of live objects: a lower limit would end it.
+    expect(fix.map(({ change }) => change.flag)).toEqual([undefined])
+    expect(fix[0].change.code).toContain('child process')
+  })
+  it('gets a lower limit if the burst had few live objects', () => {
+    const { fix: [{ change, predicted: [{ signal, from }] }] } =
+      freed(t => ({ liveMib: t < 50 ? 30 : 10 }))
+    expect({ flag: change.flag, signal, from })
+      .toEqual({ flag: '--max-old-space-size=64', signal: 'rssBytes', from: 290 * MIB })
+  })
+  it.each(/** @type {[string, (t: number) => object][]} */ ([
+    ['the app was busy', t => ({
+      values: { ...resting(t).values, ...busyLoop(t, 0.01 + 0.5 * Math.min(t, 55) / t) }
+    })],
+    ['V8 ran a major GC since', t => ({ majors: t === 10 || t === 70 ? 1 : 0 })],
+    ['it freed little', t => t < 50 ? { liveMib: 40, heapMib: 50, rssMib: 120 } : {}],
+    ['no limit is near, and it freed 120 MiB', t => ({
+      ...(t < 50 && { liveMib: 120, heapMib: 130 }),
+      values: { ...resting(t).values, containerLimitBytes: 4096 * MIB }
+    })]
+  ]))('is none if %s', (_, changes) => {
+    expect(freed(changes).state).toBe('ok')
+  })
+  it.each(/** @type {[string, (t: number) => object][]} */ ([
+    ['V8 runs further ones right after it', t => ({ majors: t === 10 || t === 55 ? 1 : 0 })],
+    ['no limit is near, but it freed 210 MiB', t => ({
+      values: { ...resting(t).values, containerLimitBytes: undefined }
+    })]
+  ]))('is confirmed if %s', (_, changes) => {
+    expect(freed(changes).state).toBe('confirmed')
+  })
+})
+
 describe('major GCs for Buffers beside a large live heap', () => {
-  const joined = (changes = {}, majors = 2.8, cores = 0.45) => watch({
+  const joined = (changes = {}, majors = 2.8, cores = 0.45, limitMib = 512) => watch({
     seconds: 60,
     helloChanges: { execArgv: ['--max-old-space-size=512', '--max-semi-space-size=2'] },
     at: t => ({
@@ -1650,7 +1738,12 @@ describe('major GCs for Buffers beside a large live heap', () => {
       scavengeSeconds: 0.004,
       majors,
       majorSeconds: majors / 80,
-      values: { ...busyLoop(t), cpuUserSeconds: cores * t, cpuSystemSeconds: 0 },
+      values: {
+        ...busyLoop(t),
+        cpuUserSeconds: cores * t,
+        cpuSystemSeconds: 0,
+        containerLimitBytes: limitMib * MIB
+      },
       ...changes
     })
   }).verdict('array-buffer-pile-up')
@@ -1660,11 +1753,12 @@ describe('major GCs for Buffers beside a large live heap', () => {
       state: 'confirmed',
       severity: 'warning',
       summary: 'Up to 30 MiB of unused Buffers wait between GCs, and V8 runs 2.8 major GCs a ' +
-        'second to free them, in about 100 % of all CPU time.',
+        'second to free them, in most of the CPU time.',
       fix: [{
         predicted: [
           { signal: 'ordinaryMajorsPerSecond', from: expect.closeTo(2.8, 1) },
           { signal: 'ordinaryMajorPauseRatio' },
+          { signal: 'ordinaryMarkingRatio', from: 1, to: 0.1 },
           { signal: 'rssBytes' }
         ]
       }]
@@ -1672,18 +1766,49 @@ describe('major GCs for Buffers beside a large live heap', () => {
   })
   it.each([
     ['a process that does other work', {}, 2.8, 1.5],
-    ['a smaller live heap', { liveMib: 60 }, 2.8, 0.3],
-    ['fewer of them', {}, 1, 0.3],
+    ['a small live heap', { liveMib: 10 }, 2.8, 0.04],
+    ['few of them', {}, 0.4, 0.08],
     ['few Buffers', { externalMib: 4 }, 2.8, 0.45],
     ['promoted objects', { scavenges: 30 }, 2.8, 0.45]
   ])('are none with %s', (_, changes, majors, cores) => {
     expect(joined(changes, majors, cores).state).toBe('ok')
   })
+  it.each([
+    ['a smaller live heap', { liveMib: 60 }, 2.8, 0.3],
+    ['fewer of them', {}, 1, 0.3],
+    ['a new space that stays below its maximum', { scavenges: 30, semiMib: 0.5 }, 2.8, 0.45]
+  ])('are found with %s', (_, changes, majors, cores) => {
+    expect(joined(changes, majors, cores).state).toBe('confirmed')
+  })
+  it.each([
+    [512, 1, 'warning'],
+    [2048, 1, 'info'],
+    [2048, 2.8, 'warning']
+  ])('in a container of %i MiB, %f a second: %s', (limitMib, majors, severity) => {
+    expect(joined({}, majors, 0.3, limitMib)).toMatchObject({ state: 'confirmed', severity })
+  })
 })
 
+it.each([[0, false], [2, true]])(
+  'larger semi-spaces of thread %i come with the limits of a worker: %s', (threadId, told) => {
+    const { state, fix: [{ change, risk }] } = watch({
+      seconds: 60,
+      helloChanges: { threadId },
+      at: t => ({
+        scavenges: 150, scavengeSeconds: 0.15, majors: 5, majorSeconds: 0.05,
+        values: busyLoop(t, 0.5)
+      })
+    }).verdict('semi-space-starvation')
+    expect(state).toBe('confirmed')
+    const semiMb = Number(/--max-semi-space-size=(\d+)/.exec(String(change.flag))?.[1])
+    expect(risk.includes(`resourceLimits: { maxYoungGenerationSizeMb: ${3 * semiMb} }`)).toBe(told)
+  }
+)
+
 describe('a heap at 79 % of its limit', () => {
-  const marked = (cores, majors, liveMib = 202) => watch({
+  const marked = (cores, majors, liveMib = 202, threadId = 0) => watch({
     seconds: 60,
+    helloChanges: { threadId },
     at: t => ({
       liveMib,
       rssMib: 300,
@@ -1692,7 +1817,10 @@ describe('a heap at 79 % of its limit', () => {
       majors,
       majorSeconds: majors / 100,
       values: {
-        cpuUserSeconds: cores * t, cpuSystemSeconds: 0, eventLoopActiveSeconds: 0.2 * t,
+        // A worker reports only its thread, without the threads that mark for it.
+        [threadId > 0 ? 'threadCpuUserSeconds' : 'cpuUserSeconds']: cores * t,
+        [threadId > 0 ? 'threadCpuSystemSeconds' : 'cpuSystemSeconds']: 0,
+        eventLoopActiveSeconds: 0.2 * t,
         eventLoopIdleSeconds: 0.8 * t
       }
     })
@@ -1709,12 +1837,21 @@ describe('a heap at 79 % of its limit', () => {
   ) => {
     expect(marked(cores, majors, liveMib).state).toBe(state)
   })
+  it.each([
+    [0.5, 2, 'confirmed'],
+    [0.5, 0.5, 'suspected'],
+    [0.9, 0.3, 'ok']
+  ])('of a worker that uses %f cores itself, marked by %f major GCs a second: %s', (
+    cores, majors, state
+  ) => {
+    expect(marked(cores, majors, 202, 1).state).toBe(state)
+  })
   it('tells the CPU time of other threads, and predicts the rate of major GCs', () => {
     const { severity, summary, evidence, fix } = marked(0.8, 2)
     expect({ severity, summary }).toEqual({
       severity: 'warning',
       summary: 'The live heap fills 79 % of its limit of 256 MiB, and GC takes 2.5 % of the ' +
-        'time, and about 63 % of all CPU time, as other threads mark the heap.'
+        'time, and about 63 % of CPU time, as other threads mark the heap.'
     })
     expect(evidence.find(({ signal }) => signal === 'ordinaryMarkingRatio')?.value)
       .toBeCloseTo(2 * 202 / 800 / 0.8, 2)
@@ -2314,7 +2451,7 @@ describe('resource-leak', () => {
   it.each(/** @type {[string, number, object, string, RegExp][]} */ ([
     ['a few sockets', 90, { socketsEach: 2.5 }, 'suspected', /or a pool of connections fills\.$/],
     ['a few idle sockets', 90, { idleEach: 2.5 }, 'suspected',
-      /inactive sockets.*or a pool of connections fills\.$/],
+      /open sockets.*or a pool of connections fills\.$/],
     ['more sockets than a pool has', 180, { socketsEach: 2.5 }, 'confirmed', /they pile up\.$/],
     ['a few sockets for too long', 800, { socketsEach: 0.2 }, 'confirmed', /they pile up\.$/],
     ['a few files', 90, { filesEach: 2.5 }, 'confirmed', /open files.*they pile up\.$/],
@@ -2519,6 +2656,24 @@ describe('resource-leak', () => {
     })
     expect(verdict('resource-leak').secondsLeft).toBeLessThan(120)
   })
+  it.each([
+    // A server and its clients in one process, each with an agent of its own.
+    ['beside those of clients that stay', 10, 'confirmed'],
+    ['by clients that stay', 5, 'suspected']
+  ])('of sockets that pile up %s: %i descriptors a second', (_, perSecond, state) => {
+    const { verdict } = watch({
+      seconds: 110,
+      at: t => ({
+        values: {
+          ...open(descriptors({ socket: 4 + perSecond * t })),
+          maxFileDescriptors: 20_000,
+          resources: { TCPServerWrap: 1, TCPSocketWrap: 5 * t },
+          connectionsAccepted: 5 * t
+        }
+      })
+    })
+    expect(verdict('resource-leak').state).toBe(state)
+  })
   it('advises on the named kind, even if another kind confirmed it', () => {
     const { verdict } = watch({
       seconds: 140,
@@ -2554,7 +2709,7 @@ describe('resource-leak', () => {
       [
         'idle sockets of an agent per request',
         t => ({ ...open(descriptors({ socket: 4 + 5 * t })), resources: { TCPServerWrap: 1 } }),
-        /^449 inactive sockets, 300 more descriptors each minute/,
+        /^449 open sockets, 300 more descriptors each minute/,
         /new http\.Agent.*ss -tunp/,
         /449 of them were sockets.*as active/
       ],
@@ -2972,7 +3127,8 @@ describe('pointer-compression-candidate', () => {
     expect(fix[0].risk).toContain('from a third party and has another major version, 25: test it')
     const at = () => ({ ...graph.at(), heapMib: 400, rssMib: 500 })
     expect(watch({ ...graph, at }).verdict('pointer-compression-candidate').summary).toMatch(
-      /objects, and V8 holds 400 MiB including garbage: pointer compression/
+      // The new space is left out: a flag sets its size.
+      /objects, and V8 holds 3\d\d MiB including garbage: pointer compression/
     )
   })
   it.each([
@@ -3244,7 +3400,9 @@ describe('a thread that waits for a CPU', () => {
         'synchronous calls are long, or both. An event takes 15 ms of CPU time on average. GC ' +
         'is 3 % of the time.'],
     ['that is never idle, with short events', 0.5, 1, 0.005, 'ok', null],
-    ['that is idle at times', 0.5, 0.9, 0.005, 'confirmed', null],
+    ['that is idle at times, with long events', 0.5, 0.9, 0.015, 'confirmed', null],
+    ['that is idle at times, with short events', 0.5, 0.9, 0.005, 'suspected', null],
+    ['that is idle at times, with events of unknown length', 0.5, 0.9, 0, 'suspected', null],
     ['without a quota', 1, 1, 0, 'confirmed', null]
   ]))('a blocked loop %s at %d of a core', (_, cores, busy, eventSeconds, found, named) => {
     const { verdict } = watch({
@@ -3467,6 +3625,37 @@ it.each([
   const [copies] = found.fix ?? []
   const freed = copies?.predicted[0] && copies.predicted[0].from - copies.predicted[0].to
   expect(freed === undefined ? null : Math.round(freed / MIB)).toBe(freedMib)
+})
+
+it.each([
+  ['a fifth', 80, 16, 'confirmed'],
+  // 40 MiB are in use, and 48 MiB are not.
+  ['half', 80, 36, 'confirmed'],
+  ['nearly all', 80, 75, 'ok'],
+  ['a part of a few', 9, 1, 'ok']
+])('Buffers outside the pool whose slices fill %s of them', (_, slabsMib, slicesMib, state) => {
+  const { verdict } = watch({
+    seconds: 60,
+    helloChanges: { commands: ['count_slices'] },
+    at: () => ({
+      externalMib: 90,
+      rssMib: 180,
+      values: {
+        arrayBuffersBytes: 88 * MIB,
+        bufferPoolBytes: 8192,
+        bufferSlabsFollowed: 0,
+        bufferSlabsKept: 0,
+        bufferSlabsCountedBytes: slabsMib * MIB,
+        bufferSlicesCountedBytes: slicesMib * MIB
+      }
+    })
+  })
+  const found = verdict('buffer-pool-pinning')
+  expect(found.state).toBe(state)
+  if (state === 'ok') return
+  expect(found.summary).toMatch(/^The app keeps slices of Buffers, which fill \d+ % of the memory/)
+  expect(found.fix.map(({ title }) => title)).toEqual(['Copy the kept parts'])
+  expect(found.evidence.map(({ signal }) => signal)).not.toContain('bufferSlabsKeptRatio')
 })
 
 it.each([
@@ -3896,7 +4085,8 @@ describe('growing memory outside the heap', () => {
     const texts = verdict.evidence.map(({ text }) => text)
     if (told) {
       expect(texts).toContainEqual(expect.stringContaining(told))
-      expect(verdict.fix[0].title).toBe('Drop the references to retained WebAssembly memories')
+      expect(verdict.fix[0].title).toBe('Free the WebAssembly memory, or drop the references to it')
+      expect(verdict.fix[0].risk).toMatch(/^A restart gains/)
     } else expect(texts.join()).not.toContain('WebAssembly')
   })
   it.each([
@@ -4089,36 +4279,42 @@ describe('a blocked loop', () => {
   })
   /**
    * @param {object} rare
-   * @param {number} rare.blockSeconds a block every 12 s
+   * @param {number} rare.blockSeconds
+   * @param {number} [rare.everySeconds] from block to block
    * @param {number} [rare.seconds] that the process lives
    * @param {number} [rare.computes] part of a block in which the thread has the CPU
    * @param {object} [rare.values]
    */
-  const rarely = ({ blockSeconds, seconds = 120, computes = 1, values }) =>
+  const rarely = ({ blockSeconds, everySeconds = 12, seconds = 120, computes = 1, values }) =>
     watch({
       seconds,
-      at: t => ({
-        values: {
-          ...busyLoop(t, 0.01),
-          eventLoopActiveSeconds: 0.01 * t + blockSeconds * Math.floor(t / 12),
-          threadCpuUserSeconds: 0.01 * t + computes * blockSeconds * Math.floor(t / 12),
-          threadCpuSystemSeconds: 0,
-          ...delays(t, t % 12 === 0 ? blockSeconds : 0.01),
-          resources: { TCPServerWrap: 1 },
-          ...values
+      at: t => {
+        const blockedSeconds = blockSeconds * Math.floor(t / everySeconds)
+        return {
+          values: {
+            ...busyLoop(t, 0.01),
+            eventLoopActiveSeconds: 0.01 * t + blockedSeconds,
+            threadCpuUserSeconds: 0.01 * t + computes * blockedSeconds,
+            threadCpuSystemSeconds: 0,
+            ...delays(t, t % everySeconds === 0 ? blockSeconds : 0.01),
+            resources: { TCPServerWrap: 1 },
+            ...values
+          }
         }
-      })
+      }
     }).verdict('event-loop-blocked')
   it.each([
     ['half a second, whose mean wait is 10 ms', { blockSeconds: 0.55 }, 'confirmed'],
     ['less than that', { blockSeconds: 0.45 }, 'ok'],
+    ['0.35 s, every four seconds', { blockSeconds: 0.35, everySeconds: 4 }, 'confirmed'],
+    ['0.18 s, every two seconds', { blockSeconds: 0.18, everySeconds: 2 }, 'ok'],
     ['two seconds', { blockSeconds: 2 }, 'confirmed'],
     ['two seconds within a minute', { blockSeconds: 2, seconds: 55 }, 'suspected'],
     ['two seconds, twice', { blockSeconds: 2, seconds: 35 }, 'ok'],
     ['two seconds in which the thread mostly waits for a CPU', { blockSeconds: 2, computes: 0.2 },
       'ok'],
     ['two seconds of a batch program', { blockSeconds: 2, values: batch }, 'ok']
-  ])('that comes every twelve seconds and takes %s is judged over minutes', (_, rare, state) => {
+  ])('that takes %s is judged over minutes, every twelve seconds by default', (_, rare, state) => {
     expect(rarely(rare).state).toBe(state)
   })
   it.each([

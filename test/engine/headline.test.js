@@ -69,6 +69,18 @@ describe('the headline', () => {
       'Confirmed, not urgent: a: a is confirmed'
     ],
     [
+      'the open checks beside a finding that is not urgent',
+      [verdict('a', 'confirmed', { severity: 'info' }), unknown('js-heap-leak', 'readings')],
+      'confirmed',
+      'Confirmed, not urgent: a: a is confirmed Still open: js-heap-leak.'
+    ],
+    [
+      'no open checks beside an urgent finding',
+      [verdict('a', 'confirmed'), unknown('js-heap-leak', 'readings')],
+      'confirmed',
+      'Confirmed: a: a is confirmed'
+    ],
+    [
       'what only a setting decides before what waiting decides',
       [unknown('js-heap-leak', 'readings', 30), unknown('a', 'setting', null, warning)],
       'undecided',
@@ -336,21 +348,35 @@ describe('the headline', () => {
     })
   })
 
-  it('names the lines that a capture found', () => {
-    const site = {
-      function: 'f',
-      file: 'a.js',
-      line: 3,
-      value: 1,
-      share: 0.9,
-      text: 'f (a.js:3): 90 %'
-    }
-    const suspects = /** @type {import('../../engine/verdicts/case').AttachedSuspects} */ (/** @type {unknown} */ ({
+  const site = {
+    function: 'f',
+    file: 'a.js',
+    line: 3,
+    value: 1,
+    share: 0.9,
+    text: 'f (a.js:3): 90 %'
+  }
+  const suspects = /** @type {import('../../engine/verdicts/case').AttachedSuspects} */ (
+    /** @type {unknown} */ ({
       captureId: '1',
       kind: 'heap_profile',
       atUnixMs: 0,
       suspects: { of: 'grown bytes', total: 1, sites: [site] }
-    }))
+    })
+  )
+  it('names the lines that a capture of a worker found', () => {
+    const worker = new Target({ hello: hello({ threadId: 1 }), name: 'api', thread: 'worker-1' })
+    findCase(worker).verdicts = [verdict('b', 'suspected')]
+    findCase(worker).suspects.set('b', suspects)
+    const main = new Target({ hello: hello(), name: 'api', thread: 'main' })
+    main.workers = { ...main.workers, count: 1, threads: [main, worker] }
+    findCase(main).verdicts = [verdict('a', 'ok')]
+    expect(headlineOf(main).text).toBe(
+      'Suspected in worker-1: b: b is suspected Suspects: f (a.js:3): 90 %. ' +
+      'Main thread: Healthy: 1 check ruled out.'
+    )
+  })
+  it('names the lines that a capture found', () => {
     const text = 'Confirmed: a: a is confirmed Suspects: f (a.js:3): 90 %.'
     expect(summarize([verdict('a', 'confirmed', { suspects })]).text).toBe(text)
     const holders = /** @type {import('../../engine/verdicts/holders').Holders} */ (

@@ -275,6 +275,9 @@ describe('evaluate', () => {
     const { ruledOut } = defined(primaryOf(findCase(target).verdicts))
     expect(ruledOut).toEqual([{ diagnosis: 'symptom', text: 'a symptom of cause' }])
   })
+  /** @param {object} row evidence of a confirmed finding */
+  const found = row =>
+    ({ judge: () => ({ state: 'confirmed', summary: '', finding: {}, evidence: [row] }) })
   it.each(/** @type {const} */ ([
     ['liveHeapGrowthBytesPerSecond', 500, 'ok'],
     ['outsideHeapGrowthBytesPerSecond', 501, 'confirmed'],
@@ -284,11 +287,25 @@ describe('evaluate', () => {
   ]))('handles that may hold 100 bytes each, 5 a second, leave a symptom of %s %d %s', (
     signal, value, state
   ) => {
-    const found = (/** @type {object} */ row) =>
-      ({ judge: () => ({ state: 'confirmed', summary: '', finding: {}, evidence: [row] }) })
     const handles = { signal: 'socketsPerSecond', value: 5 }
     const { states } = run([
       diagnosis('cause', { explains: ['symptom'], explainsBytesEach: 100, ...found(handles) }),
+      diagnosis('symptom', found({ signal, value }))
+    ])
+    expect(states).toEqual({ cause: 'confirmed', symptom: state })
+  })
+  it.each(/** @type {const} */ ([
+    ['outsideHeapGrowthBytesPerSecond', 120, 'ok'],
+    ['outsideHeapGrowthBytesPerSecond', 130, 'confirmed'],
+    ['allocatorSlackBytes', 130, 'ok']
+  ]))('Buffers that grow by 100 bytes a second leave a symptom of %s %d %s', (
+    signal, value, state
+  ) => {
+    const own = 'arrayBuffersGrowthBytesPerSecond'
+    const { states } = run([
+      diagnosis('cause', {
+        explains: ['symptom'], explainsGrowthOf: own, ...found({ signal: own, value: 100 })
+      }),
       diagnosis('symptom', found({ signal, value }))
     ])
     expect(states).toEqual({ cause: 'confirmed', symptom: state })

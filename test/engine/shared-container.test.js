@@ -97,6 +97,17 @@ describe('a worker whose heap grows', () => {
 })
 
 describe('processes that share a container', () => {
+  it.each([[100, 'info'], [180, 'warning']])(
+    'with heap limits far above it, of %i MiB each: %s', (rssMib, severity) => {
+      const app = watch(alone(4))
+      live(app, 6, () => ({ rssMib, heapLimitMib: 4144 }))
+      const { evidence, ...found } = app.verdict(0, 'container-limit-mismatch')
+      expect(found).toMatchObject({ state: 'confirmed', severity })
+      expect(evidence.map(({ text }) => text).join(' ')).toMatch(
+        /RSS is \d+ MiB in the median .*, and \d+ MiB with the other processes of the container\. /
+      )
+    }
+  )
   it('are judged together: the sum of five heaps exceeds it, although each one fits', () => {
     const app = watch(alone(5))
     live(app, 6, () => ({}))
@@ -109,6 +120,16 @@ describe('processes that share a container', () => {
           'they use 120 MiB outside the heaps.'
     })
   })
+  it.each([
+    [3, 100, 'ok'],
+    [3, 135, 'suspected'],
+    [4, 60, 'suspected']
+  ])('%d of them with heap limits of 362 of 700 MiB and an RSS of %d MiB are %s',
+    (count, rssMib, state) => {
+      const app = watch(alone(count))
+      live(app, 6, () => ({ rssMib }))
+      expect(app.verdict(0, 'container-limit-mismatch').state).toBe(state)
+    })
   it('that fill it are a confirmed mismatch, and not one second earlier', () => {
     const usedRatio = rssMib => (45 + 5 * (rssMib - 45)) / LIMIT_MIB
     const stateAt = rssMib => {
@@ -281,11 +302,11 @@ describe('the fix of a process that shares a container', () => {
     )).toThrow('A variable would reach')
   })
   it('is a variable if the heap size suits all processes', () => {
-    const [{ change }] = fixOf(1, [100, 100, 100, 100])
+    const [{ change }] = fixOf(1, [130, 130, 130, 130])
     expect(change.env).toEqual({ NODE_OPTIONS: change.flag })
   })
   it('enlarges the container and limits each heap if the live heaps do not fit', () => {
-    const [first, second] = fixOf(1, [400, 400, 400])
+    const [first, ...others] = fixOf(1, [400, 400, 400])
     const { memoryLimitBytes, ...flags } = first.change
     const bytes = defined(memoryLimitBytes)
     const oldMib = Number(/--max-old-space-size=(\d+)/.exec(String(flags.flag))?.[1])
@@ -294,7 +315,8 @@ describe('the fix of a process that shares a container', () => {
     expect(oldMib).toBeGreaterThan(400 / 0.75)
     // The shared pages of 45 MiB, and 25 MiB in each process, are outside the heaps.
     expect(3 * (oldMib + 25) + 45).toBeLessThanOrEqual(bytes / MIB)
-    expect(second.change.memoryLimitBytes).toBeUndefined()
+    // A smaller heap in the present container would have no headroom.
+    expect(others).toEqual([])
   })
   it('enlarges the container also if each process has its own limit', () => {
     const [{ change }] = fixOf(1, [1000, 300, 300])

@@ -328,6 +328,23 @@ describe('suspects of a CPU profile', () => {
       ).toMatchObject([{ function: 'copy', call: 'structuredClone' }])
     }
   )
+  it('name the first function of a package that works after a wait, without the app', () => {
+    const TERSER = '/srv/node_modules/terser/index.js'
+    const minify = [['resume', 'node:internal/promises', 5], ['minify', TERSER, 90]]
+    const stacks = [
+      ...times(80, [...minify, ['parse', TERSER, 200]]),
+      ...times(70, [...minify, ['walk', TERSER, 300], ['forEach', '', -1], ['visit', TERSER, 400]]),
+      ...times(50, [...minify, ['encode', '/srv/node_modules/source-map/index.js', 7]])
+    ]
+    const { sites } = cpuSuspects(cpu([...stacks, [idle]]))
+    expect(sites.map(({ function: name, via, seconds, longestSeconds }) =>
+      [name, via, Math.round(1000 * seconds), Math.round(1000 * longestSeconds)])
+    ).toEqual([['minify', null, 150, 150], ['encode', null, 50, 50]])
+    // The caller is known: its line is the place to change.
+    const called = stacks.map(stack => [['build', APP, 30], ...stack])
+    expect(cpuSuspects(cpu([...called, [idle]])).sites)
+      .toMatchObject([{ function: 'build', via: 'terser', share: 1 }])
+  })
   it('start with the longest block, not with many short pieces', () => {
     const small = Array.from({ length: 200 }, () => [
       [['serve', APP, 20]],
@@ -364,6 +381,10 @@ describe('suspects of a CPU profile', () => {
       ])
     )
     expect(sites[0].longestSeconds).toBeCloseTo(0.11)
+  })
+  it.each([[190, []], [210, ['login']]])('name a rare block of %i ms', (ms, names) => {
+    const { sites } = cpuSuspects(cpu([...times(9000, [idle]), ...times(ms, hash), [idle]]))
+    expect(sites.map(({ function: name }) => name)).toEqual(names)
   })
   it('name the line with most samples of the function’s own time', () => {
     const { sites } = cpuSuspects(
@@ -1936,6 +1957,53 @@ describe('automatic captures', () => {
       target.take(frame({ sequence: i, uptimeSeconds: i, values }), 1_760_000_000_000 + 1000 * i)
       automatic.seen(target)
     }
+    expect(counted).toEqual(expected)
+  })
+  it.each([
+    ['frequent', [], undefined],
+    ['12 s apart', [3, 24], 18],
+    ['close together', [7, 6], 5],
+    ['a minute apart', [3, 120], 30],
+    ['seen once', [1, 0], undefined]
+  ])('last until the next block of the event loop: %s', (_, [count, spanSeconds], expected) => {
+    const { automatic, seconds } = make()
+    const evidence = count === undefined
+      ? []
+      : [
+          { signal: 'longBlocksSeen', value: count },
+          { signal: 'longBlocksSpanSeconds', value: spanSeconds }
+        ]
+    automatic.changed(a, /** @type {any} */ ({
+      diagnosis: 'event-loop-blocked', state: 'suspected', evidence
+    }))
+    expect(seconds).toEqual([expected])
+  })
+  it.each([
+    ['pile up', {}, ['a']],
+    ['are a confirmed leak', { state: 'confirmed' }, ['a']],
+    ['hardly matter', { mib: 40 }, []],
+    ['are constant', { state: 'ok' }, []],
+    ['are constant, if the app may pause', { state: 'ok', pauses: true }, ['a']],
+    ['are constant in a young app', { state: 'ok', pauses: true, seconds: 29 }, []],
+    ['are constant and were counted', { state: 'ok', pauses: true, countedMib: 9 }, []],
+    ['pile up and were counted', { countedMib: 31 }, []],
+    ['piled up since the last count', { countedMib: 29 }, ['a']]
+  ])('count the slices of Buffers that %s', (_, changes, expected) => {
+    const { state, mib, seconds, pauses, countedMib } =
+      { state: 'suspected', mib: 60, seconds: 30, pauses: false, countedMib: undefined, ...changes }
+    const { automatic, counted } = make()
+    const commands = ['count_slices', ...(pauses ? ['force_gc'] : [])]
+    const target = new Target({ hello: hello({ commands }), name: 'a', thread: 'main' })
+    findCase(target).verdicts = /** @type {any} */ ([
+      { diagnosis: 'buffer-pool-pinning', state: 'ok' }, { diagnosis: 'native-memory-leak', state }
+    ])
+    const values = {
+      arrayBuffersBytes: mib * MIB,
+      rssBytes: 200 * MIB,
+      ...(countedMib && { bufferSlabsCountedBytes: countedMib * MIB })
+    }
+    target.take(frame({ sequence: 1, uptimeSeconds: seconds, values }), 1_760_000_000_000)
+    automatic.seen(target)
     expect(counted).toEqual(expected)
   })
   describe('begin a heap profile before the suspicion', () => {

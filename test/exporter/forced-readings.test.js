@@ -131,6 +131,15 @@ describe('full GCs for a leak check', () => {
     await frames(1, 70, t => t === 50, () => (1 + 12 + slackMib) * MIB, work)
     expect(askedAt.filter(at => at >= 60)).toEqual(asked)
   })
+  it.each([
+    ['unknown', [75, 80]], ['ok', [75, 80]], ['confirmed', []]
+  ])('show after 75 s at rest whether the heap is in use: %s', async (state, asked) => {
+    const { askedAt, frames, judged } = make()
+    judged({ 'js-heap-leak': WAITS, 'idle-heap-not-returned': state })
+    const work = () => ({ eventLoopActiveSeconds: 0, externalBytes: 0 })
+    await frames(0, 80, t => t === 10, () => 90 * MIB, work)
+    expect(askedAt.filter(at => at > 10)).toEqual(asked)
+  })
   it('continue in an app that only just became idle', async () => {
     const { askedAt, frames, judged } = make()
     judged({ 'js-heap-leak': WAITS })
