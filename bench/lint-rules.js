@@ -31,6 +31,8 @@ const RULES = [
 
 /** Time limit for a module proxy that does not answer. */
 const BUILD_TIMEOUT_MS = 420_000
+/** Recordings of two versions of an app whose growth the rules compare, the older one first. */
+const VERSIONS = ['native-memory-leak', 'js-heap-leak']
 /** Exit status if the machine lacks a tool. */
 const CANNOT_RUN = 4
 
@@ -55,6 +57,14 @@ function build () {
   process.exit(CANNOT_RUN)
 }
 
+/**
+ * Recording rules without their intervals. Prometheus first evaluates a group at a random moment
+ * of its interval, so that pint would see the series of some groups only in some runs.
+ */
+const frequentRules = () => ({
+  groups: recordedRules().groups.map(({ name, rules }) => ({ name, rules }))
+})
+
 async function main () {
   const tools = findTools()
   if (!tools) {
@@ -71,6 +81,21 @@ async function main () {
     // One process with each problem, so that all series of the rules exist.
     for (const [i, { id }] of diagnoses.filter(({ runbook }) => runbook).entries()) {
       const connection = await tellRecording(exporter, id, { pid: 100_000 + i })
+      stops.push(() => connection.destroy())
+    }
+    // Two versions of one app that still run, old enough for their growth to be compared.
+    for (const [i, recording] of VERSIONS.entries()) {
+      const connection = await tellRecording(
+        exporter,
+        recording,
+        {
+          pid: 150_000 + i,
+          name: 'versions',
+          appVersion: `1.${i}.0`,
+          startedAtUnixMs: Date.now() - (VERSIONS.length + 1 - i) * 3_600_000
+        },
+        { share: 0.5 }
+      )
       stops.push(() => connection.destroy())
     }
     // A process killed for memory, and a process stopped by SIGTERM.
@@ -91,13 +116,14 @@ async function main () {
     )
     const prometheus = await startPrometheus({
       file: tools.prometheus,
-      rules: rulesYaml(recordedRules(), 'pint'),
-      targets: [`127.0.0.1:${exporter.port}`]
+      rules: rulesYaml(frequentRules(), 'pint'),
+      targets: [`127.0.0.1:${exporter.port}`],
+      labels: { cluster: 'pint', namespace: 'pint' }
     })
     stops.push(prometheus.stop)
     for (const series of [
-      'fleet:memwatch_targets:count',
-      'memwatch_target_last_exit_timestamp_seconds'
+      'memwatch_target_last_exit_timestamp_seconds',
+      ...recordedRules().groups.flatMap(({ rules }) => rules.map(({ record }) => record))
     ]) {
       await eventually(
         () => prometheus.query(series),
