@@ -98,8 +98,11 @@ function findRare (signals, limits) {
   const areMany = !isOverloadedByGc &&
     (count ?? 0) >= limits.longBlocks && seconds >= limits.windowSeconds
   const isHang = !areMany && longest >= limits.hangSeconds
-  if (!(areMany || isHang) || mean < limits.expectedWaitSeconds) return null
-  const isLong = areMany && seconds >= limits.longBlocksSpanSeconds
+  const isMeanLong = mean >= limits.expectedWaitSeconds
+  // A block of L seconds adds L²/2 to the mean wait, so this is the least share of time in blocks.
+  const areOften = 2 * mean / longest >= limits.longBlocksTimeRatio
+  if (!(areMany || isHang) || !(isMeanLong || areOften)) return null
+  const isLong = areMany && isMeanLong && seconds >= limits.longBlocksSpanSeconds
   return { longest, mean, isLong, areRare: true, isHang }
 }
 

@@ -80,6 +80,9 @@ module.exports = defineDiagnosis({
     // loads or compiles has such blocks close together. Blocks that are spread over a minute recur.
     longBlocks: 3,
     longBlocksSpanSeconds: 60,
+    // Share of time in such blocks that is suspected even if the mean wait is shorter than its
+    // limit: one of twenty requests then meets a block.
+    longBlocksTimeRatio: 0.05,
     // One block of this length is enough for a suspicion: the health check of a container, each ten
     // seconds, fails, and clients give up.
     hangSeconds: 10,

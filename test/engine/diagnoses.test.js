@@ -4307,6 +4307,7 @@ describe('a blocked loop', () => {
     ['half a second, whose mean wait is 10 ms', { blockSeconds: 0.55 }, 'confirmed'],
     ['less than that', { blockSeconds: 0.45 }, 'ok'],
     ['0.35 s, every four seconds', { blockSeconds: 0.35, everySeconds: 4 }, 'confirmed'],
+    ['0.24 s, every four seconds', { blockSeconds: 0.24, everySeconds: 4 }, 'suspected'],
     ['0.18 s, every two seconds', { blockSeconds: 0.18, everySeconds: 2 }, 'ok'],
     ['two seconds', { blockSeconds: 2 }, 'confirmed'],
     ['two seconds within a minute', { blockSeconds: 2, seconds: 55 }, 'suspected'],
