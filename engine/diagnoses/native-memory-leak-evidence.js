@@ -79,14 +79,15 @@ const PLACES = Object.freeze({
       'that are created per request.'
   },
   native: {
-    name: 'V8 does not count it: memory of native code, such as zlib, TLS, SQLite or an addon',
+    name: 'V8 does not count it: memory of native code, such as zlib, SQLite, Intl or an addon',
     title: 'Close the objects that hold native memory',
-    code: 'Neither heap nor Buffers grow: native code allocated the memory. `CAPTURE` names the ' +
-      'lines that create its JavaScript objects. Search for zlib, crypto and http2 streams and ' +
-      'SQLite statements that are created per request and never closed (call close() on every ' +
-      'path, also when the client disconnects; pipeline() does this for streams). Objects ' +
-      'without close(), such as X509Certificate and KeyObject, stay as long as a Map, an array ' +
-      'or a cache refers to them: limit its size. Messages that a worker or port reads too ' +
+    code: 'Neither the heap nor Buffers hold this memory: native code allocated it. `CAPTURE` ' +
+      'names the lines that create its JavaScript objects. Search for zlib, crypto and http2 ' +
+      'streams and SQLite statements that are created per request and never closed (call close() ' +
+      'on every path, also when the client disconnects; pipeline() does this for streams). ' +
+      'Objects without close(), such as X509Certificate, KeyObject, Blob and the formatters of ' +
+      'Intl, stay as long as a Map, an array or a cache refers to them: limit its size, and ' +
+      'create one formatter per locale. Messages that a worker or port reads too ' +
       'slowly, and rows of an in-memory database, count as well.ADDONS If no line is named: ' +
       'process.report (libuv handles), the counts of active resources, and `jemalloc` heap ' +
       'profiling (MALLOC_CONF=prof:true) on a replica.'
@@ -101,7 +102,7 @@ const PLACES = Object.freeze({
  * @returns {string} the place in a sentence
  */
 const namePlace = (place, { addonsSeen }) => place === 'native' && addonsSeen === 0
-  ? 'V8 does not count it: memory of native code in Node.js, such as zlib, TLS or SQLite'
+  ? 'V8 does not count it: memory of native code in Node.js, such as zlib, TLS, SQLite or Intl'
   : PLACES[place].name
 
 /**

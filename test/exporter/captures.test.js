@@ -2255,6 +2255,29 @@ describe('automatic captures', () => {
     attach(target, { ...ofHandles, id: 'second' })
     expect(shown()).toBe(ids[1] === 'heap' ? 'second' : ids[1])
   })
+  it.each([
+    ['half of the growth', {}, 0.5, 'heap'],
+    ['less of it', {}, 0.4, undefined],
+    ['a worker', { thread: 'worker-1' }, 1, undefined]
+  ])('of native memory are those of objects that pile up, if they have %s: %j', (
+    _, of, share, shown
+  ) => {
+    const target = new Target({ hello: hello(), name: 'a', thread: 'main' })
+    findCase(target).verdicts = /** @type {any} */ ([
+      { diagnosis: 'js-heap-leak', state: 'suspected', evidence: [] }
+    ])
+    attach(target, /** @type {any} */ ({
+      id: 'heap',
+      kind: 'heap_profile',
+      thread: 'main',
+      ...of,
+      requestedUnixMs: 0,
+      parts: [],
+      diagnosis: 'native-memory-leak',
+      suspects: { of: 'grown bytes', total: 1, sites: [{ file: 'app.js', share }] }
+    }))
+    expect(attachedVerdicts(target)[0].suspects?.captureId).toBe(shown)
+  })
   it.each([['resource-leak', undefined], ['native-memory-leak', 'heap']])(
     'that name only Node.js itself, of %s: %s', (diagnosis, shown) => {
       const target = new Target({ hello: hello(), name: 'a', thread: 'main' })
