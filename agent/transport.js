@@ -6,20 +6,17 @@ const { attempt, debug } = require('./guard')
 const { findDescriptor } = require('./own-descriptor')
 const { clearTimeout, nowMs, setImmediate, setTimeout } = require('./primordials')
 
-/** Limit of a line that the kernel accepted in part. */
+/** Most of a line that the kernel accepted in part. */
 const MAX_PENDING_BYTES = 262_144
-/**
- * Limit of lines waiting for a connection: about twenty seconds of frames, so that a restart of the
- * exporter loses none.
- */
+/** Lines of about twenty seconds wait for a connection: a restart of the exporter loses none. */
 const MAX_WAITING_LENGTH = 65_536
-/** Limit of a pending connect, which keeps the loop alive in libuv. */
+/** A pending connect keeps the loop alive in libuv. */
 const CONNECT_TIMEOUT_MS = 500
-/** Limit of answers waiting for the kernel: answers to the commands of one second. */
+/** Limit of answers waiting for the kernel: those to the commands of one second. */
 const MAX_ANSWERS_LENGTH = 16_384
 const FIRST_RETRY_SECONDS = 1
 const LAST_RETRY_SECONDS = 30
-/** Wait before a reconnect to a peer that flooded the agent. */
+/** Before a reconnect to a peer that flooded the agent. */
 const SHUN_SECONDS = 30
 
 /**

@@ -8,19 +8,19 @@ const { CaptureError } = require('./parts')
 const { NO_PROFILER, inspect } = require('./profilers')
 
 /**
- * Largest heap whose Buffers are counted, and least room below its limit: V8 runs full GCs and
- * passes over the heap, in 70 to 130 ms with 8 MiB, and in five seconds with 440 MiB.
+ * Largest heap whose Buffers are counted, and least room below its limit: V8 runs full GCs, in 70
+ * to 130 ms with 8 MiB, and in five seconds with 440 MiB.
  */
 const MOST_HEAP_BYTES = 32 * 2 ** 20
 const LEAST_ROOM_BYTES = 64 * 2 ** 20
 const EVERY_MS = 600_000
 
-/** Code of the inspector finds what it needs under this name, while it counts. */
+/** Code of the inspector finds what it needs here. */
 const SHARED = Symbol.for('memwatch.slices')
 const EXPRESSION = "process[Symbol.for('memwatch.slices')]"
 /** The prototype of all typed arrays. */
 const VIEWS = Object.getPrototypeOf(Object.getPrototypeOf(NodeBuffer.prototype))
-/** Getters that apps cannot define on a view of their own. */
+/** Getters that no view of an app replaces. */
 const [bufferOf, lengthOf] = ['buffer', 'byteLength'].map(name =>
   /** @type {() => any} */ (Object.getOwnPropertyDescriptor(VIEWS, name)?.get))
 /** Larger memory may be used without views. */
@@ -40,13 +40,15 @@ function sumUp (views) {
   }
   let slabsBytes = 0
   let slicesBytes = 0
+  let poolBytes = 0
   slabs.forEach((bytes, { byteLength }) => {
     if (byteLength > MOST_SLAB_BYTES) return
     slabsBytes += byteLength
+    if (byteLength === NodeBuffer.poolSize) poolBytes += byteLength
     // Overlapping views count at most once.
     slicesBytes += Math.min(bytes, byteLength)
   })
-  return { slabsBytes, slicesBytes }
+  return { slabsBytes, slicesBytes, poolBytes }
 }
 
 /**

@@ -2,12 +2,9 @@
 
 const { Buffer: NodeBuffer } = require('node:buffer')
 
-/** Limit of followed slabs: enough to estimate a share, and few enough to cost nothing. */
+/** Enough slabs to estimate a share, and few enough to cost nothing. */
 const FOLLOWED = 32
-/**
- * Sampling interval. It suffices, because an app that fills slabs quickly still gives enough
- * samples.
- */
+/** An app that fills slabs quickly still gives enough samples. */
 const EVERY_FRAMES = 2
 /**
  * Number of major GCs after which an unused slab is freed: the first may have begun before the pool
@@ -15,16 +12,17 @@ const EVERY_FRAMES = 2
  */
 const MAJORS = 2
 
-/** Time for which a count of slices holds: the app may retain other slices later. */
+/** Time for which a count holds: the app may retain other slices later. */
 const COUNT_HOLDS_MS = 3_600_000
 
-/** @type {{ slabsBytes: number, slicesBytes: number } | undefined} */
+/** @typedef {{ slabsBytes: number, slicesBytes: number, poolBytes: number }} Count */
+/** @type {Count | undefined} */
 let counted
 let countedAtMs = 0
 
 /**
  * Sets the result of a count of slices, which frames send for an hour.
- * @param {{ slabsBytes: number, slicesBytes: number }} count
+ * @param {Count} count
  * @param {number} atMs
  */
 function setCounted (count, atMs) {
@@ -57,7 +55,7 @@ function bufferPool ({ majors, slab = () => NodeBuffer.allocUnsafe(1).buffer }) 
   return {
     fields: [
       'bufferPoolBytes', 'bufferSlabsFollowed', 'bufferSlabsKept', 'bufferSlabsCountedBytes',
-      'bufferSlicesCountedBytes'
+      'bufferSlicesCountedBytes', 'bufferPoolCountedBytes'
     ],
     read (values, { count, nowSeconds }) {
       if (count % EVERY_FRAMES === 0 || !current) sample()
@@ -71,6 +69,7 @@ function bufferPool ({ majors, slab = () => NodeBuffer.allocUnsafe(1).buffer }) 
       if (counted && 1000 * nowSeconds - countedAtMs < COUNT_HOLDS_MS) {
         values.bufferSlabsCountedBytes = counted.slabsBytes
         values.bufferSlicesCountedBytes = counted.slicesBytes
+        values.bufferPoolCountedBytes = counted.poolBytes
       }
     }
   }

@@ -6,7 +6,7 @@ const { memoryReader } = require('./memory-reader')
 const { MOVED_SHARE, MemoryScan } = require('./memory-scan')
 
 const EVERY_SECONDS = 5
-/** Interval at rest: while anonymous memory is constant, its parts hardly change. */
+/** At rest: while anonymous memory is constant, its parts hardly change. */
 const AT_REST_EVERY_SECONDS = 60
 /** Least change that ends the rest: garbage moves a small memory by more than MOVED_SHARE. */
 const LEAST_MOVED_BYTES = 2 ** 20
@@ -14,11 +14,11 @@ const LEAST_MOVED_BYTES = 2 ** 20
 const SMAPS_EVERY_SECONDS = 120
 /** Share of a core for scans; a slow scan makes the next ones rarer. */
 const MOST_SHARE = 0.0005
-/** The same in the first minutes of a process, in which memory changes most. */
+/** The same in the first minutes, in which memory changes most. */
 const EARLY_SHARE = 0.002
 const EARLY_SECONDS = 120
 const RAREST_SECONDS = 600
-/** A scan takes up to dozens of milliseconds; between such pieces the app has its turns. */
+/** A scan takes up to dozens of ms; between such pieces the app has its turns. */
 const PIECE_SECONDS = 0.0004
 const BETWEEN_PIECES_MS = 1
 /** A scan starts so early that it ends just before its frame: all values describe one moment. */

@@ -198,6 +198,7 @@ const fields = Object.freeze({
   bufferSlabsKept: isolateEvents,
   bufferSlabsCountedBytes: isolateBytes,
   bufferSlicesCountedBytes: isolateBytes,
+  bufferPoolCountedBytes: isolateBytes,
   addons: counts('count', 'process'),
 
   // The agent itself.

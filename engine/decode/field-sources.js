@@ -102,6 +102,7 @@ const FIELD_SOURCES = Object.freeze({
   bufferSlabsCountedBytes:
     'ArrayBuffers of at most 4 MiB that views kept alive at the command count_slices, for an hour',
   bufferSlicesCountedBytes: 'bytes of these views, each ArrayBuffer at most once',
+  bufferPoolCountedBytes: 'those of the ArrayBuffers that have the size of a slab of the pool',
   addons:
     'loaded .node files by `abi/name`, from scans of the memory map; abi is v8, node_api or ' +
     'unread',

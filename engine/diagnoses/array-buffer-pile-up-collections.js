@@ -29,8 +29,11 @@ const SIGNALS_OF = Object.freeze(/** @type {const} */ ({
  */
 function findCollections (signals, limits) {
   const { ordinaryMajorsPerSecond: ordinary, promotedPerMajorBytes: promoted } = signals
+  const growsByBytes = Math.max(
+    limits.promotedPerMajorBytes, limits.growsLeastRatio * (signals.liveHeapBytes ?? 0)
+  )
   const areOrdinary = ordinary !== null && ordinary > signals.externalMajorsPerSecond &&
-    (promoted ?? Infinity) < limits.promotedPerMajorBytes &&
+    (promoted ?? Infinity) < growsByBytes &&
     (signals.liveHeapShareRatio ?? 1) < limits.liveHeapShareRatio &&
     areCostly(signals, limits, ordinary, signals.ordinaryMarkingRatio ?? 0)
   return areOrdinary

@@ -88,16 +88,19 @@ module.exports = defineDiagnosis({
     // Share of the process's CPU time in these collections that confirms the finding with fewer
     // waiting Buffers: V8 marks the live heap in each of them. Four servers marked 36 to 375 MiB
     // of heap a second, in 0.06 to 0.4 cores, a share of 0.81 to 1. With a pool of Buffers they
-    // took 7 to 25 % of this CPU time. In 391 recordings no healthy app had half of the share.
-    markingRatio: 0.5,
+    // took 7 to 25 % of this CPU time. A fifth had a share of 0.44 to 0.49, and late frames. In 391
+    // recordings no healthy app had half of the share.
+    markingRatio: 0.4,
     markedBytesPerSecond: 32 * 2 ** 20,
     markedMajorsPerSecond: 0.5,
     markedWaitingBytes: 16 * 2 ** 20,
     // A third of a core.
     urgentMarkedBytesPerSecond: 256 * 2 ** 20,
-    // V8 12.4 reports such collections as ordinary. They are for Buffers if scavenges promoted less
-    // than this before each of them, and the live heap fills less than this share of its limit.
+    // V8 11.3 and 12.4 report such collections as ordinary. They are for Buffers if scavenges
+    // promoted less than this before each of them, in bytes and as a share of the live heap, and
+    // the live heap fills less than this share of its limit.
     promotedPerMajorBytes: STARVATION.promotedPerMajorBytes,
+    growsLeastRatio: STARVATION.growsLeastRatio,
     liveHeapShareRatio: STARVATION.liveHeapShareRatio,
     // If WebAssembly memories grow by one page of 64 KiB a second or more, they may cause the full
     // collections.

@@ -20,6 +20,7 @@ module.exports = defineDiagnosis({
     'bufferSlabsKeptRatio',
     'bufferSlicesFillRatio',
     'bufferSlabsCountedBytes',
+    'bufferPoolCountedRatio',
     'arrayBuffersBytes',
     'arrayBuffersTrend',
     'liveHeapBytes'
@@ -35,6 +36,9 @@ module.exports = defineDiagnosis({
     suspectedSlabsKeptRatio: 0.2,
     // A count decides if it found this share of the retained Buffers.
     countedShareRatio: 0.5,
+    // The pool is not the cause if fewer of the counted Buffers have the size of its slabs. Its
+    // slabs may outlive their use beside other Buffers that retain more.
+    poolShareRatio: 0.5,
     // Retained memory below one of these limits is no problem. After a count they apply to the part
     // that no slice uses.
     arrayBuffersFloorBytes: 48 * 2 ** 20,
@@ -55,8 +59,9 @@ module.exports = defineDiagnosis({
     if (dismissed) return dismissed
     const { bufferPoolBytes: slab, arrayBuffersFloorBytes: floor, rssBytes } = signals
     const kept = signals.bufferSlabsKeptRatio ?? 0
-    const isPool = kept >= limits.suspectedSlabsKeptRatio
     const fill = fillOf(signals, limits)
+    const isPool = kept >= limits.suspectedSlabsKeptRatio &&
+      (fill === null || (signals.bufferPoolCountedRatio ?? 1) >= limits.poolShareRatio)
     const pinnedBytes = fill === null ? kept * retainedBytes(signals) : unusedBytes(signals, fill)
     const { slope = 0, steadinessRatio: steady = null } = signals.arrayBuffersTrend ?? {}
     const grows = (steady ?? 0) > limits.growsSteadinessRatio
@@ -75,7 +80,11 @@ module.exports = defineDiagnosis({
         `: ${formatBytes(told)} stay in Buffers` +
         `${grows ? `, and grow by ${formatValue(slope, 'bytesPerSecond')}` : ''}.`,
       finding: {
-        slabBytes: isPool ? slab : null, pinnedBytes, rssBytes, isFillKnown: fill !== null
+        slabBytes: isPool ? slab : null,
+        poolRatio: signals.bufferPoolCountedRatio ?? 1,
+        pinnedBytes,
+        rssBytes,
+        isFillKnown: fill !== null
       },
       evidence: showEvidence(signals, limits, isPool),
       impact: fill === null
@@ -85,7 +94,7 @@ module.exports = defineDiagnosis({
     }
   },
 
-  fix ({ slabBytes, pinnedBytes, rssBytes, isFillKnown }, _, limits) {
+  fix ({ slabBytes, poolRatio, pinnedBytes, rssBytes, isFillKnown }, _, limits) {
     // Slices that fill their slabs save nothing.
     const predicted = (/** @type {number} */ savedBytes) => isFillKnown
       ? [prediction('rssBytes', rssBytes, rssBytes - limits.releasedShareRatio * savedBytes)]
@@ -115,7 +124,7 @@ module.exports = defineDiagnosis({
             `${SMALL_SLAB_BYTES} (now ${slabBytes}). A kept slice then keeps at most this much ` +
             'memory alive.'
         },
-        predicted: predicted(pinnedBytes * smallerShare),
+        predicted: predicted(poolRatio * pinnedBytes * smallerShare),
         risk: 'If the kept parts fill their slabs, this frees nothing. Temporary small Buffers ' +
           'are allocated more often: some CPU. A part of a Buffer larger than half a slab keeps ' +
           'this whole Buffer alive.'
@@ -127,9 +136,10 @@ module.exports = defineDiagnosis({
 /** @typedef {typeof module.exports.limits} Limits */
 /** @typedef {Parameters<typeof module.exports.judge>[0]} Signals */
 /**
- * @typedef {Record<'pinnedBytes' | 'rssBytes', number> & { slabBytes: number | null,
- *   isFillKnown: boolean }} Finding slabBytes: null if the Buffers do not belong to the pool;
- *   isFillKnown: true if pinnedBytes excludes what the slices use
+ * @typedef {Record<'poolRatio' | 'pinnedBytes' | 'rssBytes', number> &
+ *   { slabBytes: number | null, isFillKnown: boolean }} Finding slabBytes: null if the Buffers do
+ *   not belong to the pool; poolRatio: share of them that may belong to it; isFillKnown: true if
+ *   pinnedBytes excludes what the slices use
  */
 
 /**

@@ -3,6 +3,12 @@
 const { ok, unknown } = require('./define-diagnosis')
 const { formatMilliseconds: ms, formatNumber, formatRatio } = require('../text/format')
 
+/**
+ * A block of L seconds adds L²/2 to the mean wait. So the wait divided by half of the longest block
+ * is the least share of time in blocks.
+ */
+const MEAN_SHARE = 0.5
+
 /** @typedef {import('./event-loop-blocked').Limits} Limits */
 /** @typedef {import('./event-loop-blocked').Signals} Signals */
 /**
@@ -99,8 +105,7 @@ function findRare (signals, limits) {
     (count ?? 0) >= limits.longBlocks && seconds >= limits.windowSeconds
   const isHang = !areMany && longest >= limits.hangSeconds
   const isMeanLong = mean >= limits.expectedWaitSeconds
-  // A block of L seconds adds L²/2 to the mean wait, so this is the least share of time in blocks.
-  const areOften = 2 * mean / longest >= limits.longBlocksTimeRatio
+  const areOften = mean / (MEAN_SHARE * longest) >= limits.longBlocksTimeRatio
   if (!(areMany || isHang) || !(isMeanLong || areOften)) return null
   const isLong = areMany && isMeanLong && seconds >= limits.longBlocksSpanSeconds
   return { longest, mean, isLong, areRare: true, isHang }
@@ -141,12 +146,18 @@ const isGuess = (signals, limits) =>
     (signals.runQueueWaitRatio ?? 0) >= limits.contendedRatio * signals.eventLoopUtilizationRatio)
 
 /**
- * True if V8 probably marks a nearly full heap in steps that nothing reports.
+ * True if V8 probably marks the heap in steps that nothing reports: a nearly full one, or one whose
+ * major GCs take much of the CPU time.
  * @param {Signals} signals
  * @param {Limits} limits
  */
-const mayBeMarking = ({ liveHeapShareRatio: share, recentMajorsPerCpuSecond: majors }, limits) =>
-  (share ?? 0) >= limits.markedShareRatio && (majors ?? 0) >= limits.markedMajorsPerCpuSecond
+const mayBeMarking = (signals, limits) => {
+  const { ordinaryMarkingRatio, externalMarkingRatio } = signals
+  const isNearlyFull = (signals.liveHeapShareRatio ?? 0) >= limits.markedShareRatio &&
+    (signals.recentMajorsPerCpuSecond ?? 0) >= limits.markedMajorsPerCpuSecond
+  const marking = (ordinaryMarkingRatio ?? 0) + (externalMarkingRatio ?? 0)
+  return isNearlyFull || marking >= limits.markingRatio
+}
 
 /**
  * True if overload may cause the delays: the loop has no idle time, and GC takes much of its time

@@ -6,6 +6,9 @@ const { formatBytes, formatNumber, formatRatio } = require('../text/format')
 const { newSpaceBytes } = require('../v8/heap-sizing')
 const { SEMI_SPACE_CHOICES } = require('../v8/young-generation')
 
+/** V8 promotes an object that survives so many scavenges. */
+const SCAVENGES_TO_PROMOTE = 2
+
 /** @typedef {import('./semi-space-starvation').Limits} Limits */
 /** @typedef {import('./semi-space-starvation').Signals} Signals */
 /** @typedef {ReturnType<typeof weighCauses>} Causes */
@@ -127,6 +130,7 @@ function weighCauses (signals, limits) {
     canGrow,
     isKept,
     promotesGarbage,
+    diesYoung: diesYoung(signals, limits),
     promotesTooEarly: promotesGarbage && areMany,
     scavengesTooOften,
     wallRatio,
@@ -229,11 +233,15 @@ const wastesBusyTime = ({ scavengesPerCpuSecond }, limits, { cpuRatio, busyRatio
  * @param {Limits} limits
  * @param {Causes} causes
  */
-const marksForGarbage = (
-  { ordinaryMarkingRatio, ordinaryMajorsPerSecond }, limits, { cpuRatio, promotesGarbage }
-) => promotesGarbage && cpuRatio >= limits.markedPauseRatio &&
-  ordinaryMajorsPerSecond >= limits.ordinaryMajorsPerSecond &&
-  (ordinaryMarkingRatio ?? 0) >= limits.markingRatio
+function marksForGarbage ({ ordinaryMarkingRatio, ordinaryMajorsPerSecond }, limits, causes) {
+  const { cpuRatio, busyRatio, promotesGarbage, diesYoung } = causes
+  if (!promotesGarbage) return false
+  const marking = ordinaryMarkingRatio ?? 0
+  const mostlyMarks = cpuRatio >= limits.markedPauseRatio && marking >= limits.markingRatio &&
+    ordinaryMajorsPerSecond >= limits.ordinaryMajorsPerSecond
+  return mostlyMarks || (diesYoung && cpuRatio >= limits.partPauseRatio &&
+    marking >= limits.partMarkingRatio && busyRatio >= limits.partBusyRatio)
+}
 
 /**
  * True if an app that waits most of the time wastes CPU time, although its requests wait little.
@@ -257,8 +265,26 @@ const stillWastesCpuTime = (signals, limits, causes) => wastesCpuTime(signals, {
   busyScavengesPerCpuSecond: limits.keptScavengesPerCpuSecond,
   ordinaryMajorsPerSecond: limits.keptOrdinaryMajorsPerSecond,
   markedPauseRatio: limits.keptMarkedPauseRatio,
-  markingRatio: limits.keptMarkingRatio
+  markingRatio: limits.keptMarkingRatio,
+  partPauseRatio: limits.keptPartPauseRatio,
+  partMarkingRatio: limits.keptPartMarkingRatio,
+  partBusyRatio: limits.keptPartBusyRatio
 }, causes)
+
+/**
+ * Would the largest new space that memwatch recommends outlast the promoted objects? On average
+ * they live at most for the time in which promotion fills the live heap (Little's law).
+ * @param {Signals} signals
+ * @param {Limits} limits
+ */
+function diesYoung (signals, limits) {
+  const { semiSpaceCapacityBytes, scavengesPerSecond, ordinaryMajorsPerSecond } = signals
+  const promotedPerSecond = (signals.promotedPerMajorBytes ?? 0) * ordinaryMajorsPerSecond
+  const allocatedPerSecond = semiSpaceCapacityBytes * scavengesPerSecond
+  const livesSeconds = (signals.liveHeapBytes ?? Infinity) / promotedPerSecond
+  const fillsSeconds = limits.semiSpaceLargestBytes / allocatedPerSecond
+  return livesSeconds < SCAVENGES_TO_PROMOTE * fillsSeconds
+}
 
 module.exports = {
   hasRoom, holdingSize, marksForGarbage, ruleOut, ruleOutCauses, stillWastesCpuTime,

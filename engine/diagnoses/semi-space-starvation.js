@@ -94,6 +94,12 @@ module.exports = defineDiagnosis({
     // instead: docs/decisions/0105-promoted-garbage-costs-marking.md.
     markedPauseRatio: 0.02,
     markingRatio: 0.3,
+    // Less marking is enough if pauses also take these shares of CPU time and of the time in which
+    // the event loop is busy, and if the promoted objects die young:
+    // docs/decisions/0112-promotion-costs-copying-and-marking.md.
+    partPauseRatio: 0.05,
+    partMarkingRatio: 0.15,
+    partBusyRatio: 0.2,
     // A finding stands down to these shares and this rate: a load near the limits changes no state.
     keptPauseRatio: 0.09,
     keptBusyPauseRatio: 0.02,
@@ -102,6 +108,9 @@ module.exports = defineDiagnosis({
     keptOrdinaryMajorsPerSecond: 2,
     keptMarkedPauseRatio: 0.014,
     keptMarkingRatio: 0.2,
+    keptPartPauseRatio: 0.04,
+    keptPartMarkingRatio: 0.12,
+    keptPartBusyRatio: 0.15,
     // A semi-space of 16 MiB is suspected from this share of CPU time on, one of 32 MiB from twice
     // the share. The suspicion ends below the second number, a part of that share. In two apps with
     // 0.06 to 0.08, 64 MiB saved half and two thirds of the GC time. Of 200 recordings of other

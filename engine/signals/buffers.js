@@ -167,6 +167,12 @@ module.exports = {
     compute: ({ values: { bufferSlabsCountedBytes: slabs, bufferSlicesCountedBytes: bytes } }) =>
       slabs && bytes !== undefined ? Math.min(1, bytes / slabs) : null
   }),
+  bufferPoolCountedRatio: /** @type {Signal} */ ({
+    unit: 'ratio',
+    help: 'Share of the Buffers of the last count that have the size of a slab of the Buffer pool.',
+    compute: ({ values: { bufferSlabsCountedBytes: slabs, bufferPoolCountedBytes: pool } }) =>
+      slabs && pool !== undefined ? pool / slabs : null
+  }),
   bufferSlabsCountedBytes: /** @type {Signal} */ ({
     unit: 'bytes',
     help: 'Living Buffers of at most 4 MiB at the last count of all views.',

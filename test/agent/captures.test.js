@@ -338,6 +338,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
     )
     expect(answer).toEqual({ ok: true, blockedSeconds: expect.any(Number) })
     const { bufferSlabsCountedBytes: slabs, bufferSlicesCountedBytes: bytes } = values
+    expect(values.bufferPoolCountedBytes / slabs).toBeGreaterThan(0.9)
     expect(slabs / values.bufferPoolBytes).toBeGreaterThan(150)
     expect(bytes / slabs).toBeGreaterThan(least)
     expect(bytes / slabs).toBeLessThanOrEqual(most)
@@ -353,6 +354,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
       const { captures } = require('../../agent/capture')
       const pool = require('../../agent/collect/buffer-pool').bufferPool({ majors: () => 0 })
       const allocate = size => Buffer.allocUnsafeSlow(size)
+      Buffer.poolSize = 8192
       const kept = Array.from({ length: 90 }, () => allocate(65_536).subarray(0, 48))
       // In use, the last one by an array of another type.
       kept.push(...Array.from({ length: 10 }, () => allocate(65_536)))
@@ -372,6 +374,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
     expect(slabs / 65_536).toBeLessThan(103)
     expect(slices / 65_536).toBeGreaterThan(11)
     expect(slices / 65_536).toBeLessThan(13)
+    expect(counted.bufferPoolCountedBytes / slabs).toBeLessThan(0.02)
   })
 
   it('slices are not counted in a large heap', async () => {

@@ -914,6 +914,36 @@ describe('semi-space-starvation', () => {
       expect(summary).toMatch(/3 % of the time, and about 3\d % of CPU time, as other threads/)
       expect(evidence.map(({ signal }) => signal)).toContain('ordinaryMarkingRatio')
     })
+  it.each(/** @type {const} */ ([
+    ['as told', {}, 'confirmed'],
+    ['a live heap that larger semi-spaces do not outlast', { liveMib: 250 }, 'ok'],
+    ['a smaller live heap', { liveMib: 25 }, 'ok'],
+    ['short pauses', { scavengeSeconds: 0.035 }, 'ok'],
+    ['a busier loop', {}, 'ok', 0.9]
+  ]))('of an app in which pauses and marking take a fifth each, with %s (%j), is %s',
+    (_, changes, state, /** @type {number} */ busy = 0.4) => {
+      const { verdict } = watch({
+        seconds: 60,
+        at: t => ({
+          semiMib: 4,
+          scavenges: 29,
+          scavengeSeconds: 0.08,
+          majors: 1.3,
+          majorSeconds: 0.01,
+          heapLimitMib: 512,
+          rssMib: 420,
+          liveMib: 80,
+          ...changes,
+          values: { ...busyLoop(t, busy), cpuUserSeconds: 0.6 * t, cpuSystemSeconds: 0 }
+        }),
+        helloChanges: { execArgv: ['--max-semi-space-size=4'] }
+      })
+      const { severity, summary } = verdict('semi-space-starvation')
+      expect(verdict('semi-space-starvation').state).toBe(state)
+      if (state === 'ok') return
+      expect(severity).toBe('info')
+      expect(summary).toMatch(/9 % of the time, and about 22 % of CPU time, as other threads/)
+    })
   it.each([[0.025, 'suspected'], [0.005, 'ok']])(
     'of a large new space is, once scavenges take %d of the time, %s', (scavengeSeconds, state) => {
       const { verdict } = watch({
@@ -1769,13 +1799,15 @@ describe('major GCs for Buffers beside a large live heap', () => {
     ['a small live heap', { liveMib: 10 }, 2.8, 0.04],
     ['few of them', {}, 0.4, 0.08],
     ['few Buffers', { externalMib: 4 }, 2.8, 0.45],
-    ['promoted objects', { scavenges: 30 }, 2.8, 0.45]
+    ['promoted objects', { scavenges: 40 }, 2.8, 0.45],
+    ['objects promoted beside a smaller live heap', { scavenges: 28, liveMib: 90 }, 2.8, 0.3]
   ])('are none with %s', (_, changes, majors, cores) => {
     expect(joined(changes, majors, cores).state).toBe('ok')
   })
   it.each([
     ['a smaller live heap', { liveMib: 60 }, 2.8, 0.3],
     ['fewer of them', {}, 1, 0.3],
+    ['promoted objects that are few beside the live heap', { scavenges: 28 }, 2.8, 0.45],
     ['a new space that stays below its maximum', { scavenges: 30, semiMib: 0.5 }, 2.8, 0.45]
   ])('are found with %s', (_, changes, majors, cores) => {
     expect(joined(changes, majors, cores).state).toBe('confirmed')
@@ -3184,18 +3216,22 @@ it('two independent problems are both reported, one of them as primary', () => {
 
 it.each([
   [60, 'confirmed', 'More memory does not help, nor does a larger heap.'],
-  [200, 'suspected', expect.stringMatching(/^The live heap is near its limit/)]
+  [200, 'suspected', expect.stringMatching(/^V8 marks the heap in steps/)],
+  [150, 'confirmed', 'More memory does not help, nor does a larger heap.'],
+  [150, 'suspected', expect.stringMatching(/^V8 marks the heap in steps/), 2.5]
 ])('blocks of a loop with %d of 256 MiB alive are %s: V8 may be marking the heap', (
-  liveMib, state, risk
+  liveMib, state, risk, majors = 0.5
 ) => {
   const { verdict } = watch({
     seconds: 40,
     at: t => ({
       liveMib,
       rssMib: 60 + liveMib,
-      majors: 0.5,
+      majors,
       majorSeconds: 0.01,
-      values: { ...busyLoop(t), ...delays(t, 0.3) }
+      values: {
+        ...busyLoop(t), ...delays(t, 0.3), cpuUserSeconds: 0.9 * t, cpuSystemSeconds: 0
+      }
     })
   })
   expect(verdict('event-loop-blocked')).toMatchObject({ state, fix: [{ risk }] })
@@ -3632,19 +3668,24 @@ it.each([
   // 40 MiB are in use, and 48 MiB are not.
   ['half', 80, 36, 'confirmed'],
   ['nearly all', 80, 75, 'ok'],
-  ['a part of a few', 9, 1, 'ok']
-])('Buffers outside the pool whose slices fill %s of them', (_, slabsMib, slicesMib, state) => {
+  ['a part of a few', 9, 1, 'ok'],
+  // The pool's slabs outlive their use as well, and are few.
+  ['a fifth', 80, 16, 'confirmed', 30]
+])('Buffers outside the pool whose slices fill %s of them', (
+  _, slabsMib, slicesMib, state, poolMib = undefined
+) => {
   const { verdict } = watch({
     seconds: 60,
     helloChanges: { commands: ['count_slices'] },
-    at: () => ({
+    at: t => ({
       externalMib: 90,
       rssMib: 180,
       values: {
         arrayBuffersBytes: 88 * MIB,
         bufferPoolBytes: 8192,
-        bufferSlabsFollowed: 0,
-        bufferSlabsKept: 0,
+        bufferSlabsFollowed: poolMib === undefined ? 0 : t,
+        bufferSlabsKept: poolMib === undefined ? 0 : t,
+        ...(poolMib && { bufferPoolCountedBytes: poolMib * MIB }),
         bufferSlabsCountedBytes: slabsMib * MIB,
         bufferSlicesCountedBytes: slicesMib * MIB
       }
