@@ -17,6 +17,7 @@ module.exports = defineDiagnosis({
     'cpuQuotaCores',
     'runQueueWaitRatio',
     'serversListening',
+    'threadCpuRatio',
     'connectionsAccepted',
     'fewestTimers',
     'fewestConnections'
@@ -41,6 +42,11 @@ module.exports = defineDiagnosis({
     ...WAITER_LIMITS,
     // One thread alone cannot use up a whole core. A larger quota is used up by several threads.
     leastCores: 1,
+    // If the main thread uses less than this share of the quota, the pool's threads use the rest at
+    // the same time. Eight jobs of zlib and scrypt in a burst were throttled in 76 % of the periods
+    // with 0.4 cores, in 19 % with one, and in none with two.
+    mainShareRatio: 0.5,
+    leastCoresOfPool: 2,
     coresFactor: 2,
     // Share of throttled periods that remains at most: threads of the GC and of the pool run beside
     // the main thread.
@@ -79,7 +85,12 @@ module.exports = defineDiagnosis({
       state: isCertain ? 'confirmed' : 'suspected',
       severity: isFelt ? 'warning' : 'info',
       summary: `The ${did}${waits}.`,
-      finding: { throttled, cores: cpuQuotaCores },
+      finding: {
+        throttled,
+        cores: cpuQuotaCores,
+        usesPool: signals.threadCpuRatio !== null &&
+          signals.threadCpuRatio < limits.mainShareRatio * (cpuQuotaCores ?? 0)
+      },
       evidence: showEvidence(signals, throttled, limits),
       impact: 'The kernel stops all threads for the rest of a period of usually 100 ms: ' +
         (waiters === 'clients' ? 'requests and health checks' : 'timers and answers') + ' wait. ' +
@@ -88,8 +99,9 @@ module.exports = defineDiagnosis({
   },
 
   /** @returns {import('./define-diagnosis').Fix[]} */
-  fix ({ throttled, cores }, target, limits) {
-    const most = Math.max(limits.leastCores, Math.ceil(limits.coresFactor * (cores ?? 0)))
+  fix ({ throttled, cores, usesPool }, target, limits) {
+    const least = usesPool ? limits.leastCoresOfPool : limits.leastCores
+    const most = Math.max(least, Math.ceil(limits.coresFactor * (cores ?? 0)))
     return [
       {
         title: 'Raise the CPU limit, or remove it and keep the request',
@@ -107,8 +119,9 @@ module.exports = defineDiagnosis({
 /** @typedef {typeof module.exports.limits} Limits */
 /** @typedef {Parameters<typeof module.exports.judge>[0]} Signals */
 /**
- * @typedef {{ throttled: number, cores: number | null }} Finding throttled: share of the quota's
- *   periods; cores: the quota, null if unknown
+ * @typedef {{ throttled: number, cores: number | null, usesPool: boolean }} Finding throttled:
+ *   share of the quota's periods; cores: the quota, null if unknown; usesPool: true if other
+ *   threads use most of it
  */
 
 /** @param {number} cores */

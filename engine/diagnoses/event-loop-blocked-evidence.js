@@ -43,8 +43,8 @@ function showEvidence (signals, limits, { waiters, waits }) {
     threadCpuRatio !== null &&
       evidence('threadCpuRatio', threadCpuRatio, limits.waitingCpuShareRatio * busy, value =>
         waits
-          ? `The thread uses only ${value} of a core: the code waits inside a synchronous call.`
-          : `The thread uses ${value} of a core: the code computes.`)
+          ? `Only ${value} of a core is in use: the code waits inside a synchronous call.`
+          : `${value} of a core is in use: the code computes.`)
   )
 }
 

@@ -3462,12 +3462,21 @@ describe('a thread that waits for a CPU', () => {
   it.each(/** @type {const} */ ([
     ['half a core', 0.5, 0.2, 'warning', 1],
     ['half a core, and a thread that waits little', 0.5, 0.06, 'info', 1],
-    ['one and a half cores', 1.5, 0.2, 'warning', 3]
+    ['one and a half cores', 1.5, 0.2, 'warning', 3],
+    ['half a core, most of it in other threads', 0.5, 0.2, 'warning', 2, 0.1]
   ]))('throttled with %s: the severity, and a limit that is high enough', (
-    _, cpuQuotaCores, waited, severity, cpuLimitCores
+    _, cpuQuotaCores, waited, severity, cpuLimitCores, /** @type {number} */ used = 1
   ) => {
     const { verdict } = watch({
-      seconds: 60, at: t => ({ values: { ...underQuota(t, 0.4, waited), cpuQuotaCores } })
+      seconds: 60,
+      at: t => ({
+        values: {
+          ...underQuota(t, 0.4, waited),
+          threadCpuUserSeconds: used * t,
+          threadCpuSystemSeconds: 0,
+          cpuQuotaCores
+        }
+      })
     })
     expect(verdict('cpu-throttling')).toMatchObject({
       state: 'confirmed',
