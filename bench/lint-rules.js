@@ -29,6 +29,7 @@ const RULES = [
   'alerts/prom-client.rules.yaml'
 ]
 
+const HOUR_MS = 3_600_000
 /** Time limit for a module proxy that does not answer. */
 const BUILD_TIMEOUT_MS = 420_000
 /** Recordings of two versions of an app whose growth the rules compare, the older one first. */
@@ -92,7 +93,7 @@ async function main () {
           pid: 150_000 + i,
           name: 'versions',
           appVersion: `1.${i}.0`,
-          startedAtUnixMs: Date.now() - (VERSIONS.length + 1 - i) * 3_600_000
+          startedAtUnixMs: Date.now() - (VERSIONS.length + 1 - i) * HOUR_MS
         },
         { share: 0.5 }
       )

@@ -2,6 +2,8 @@
 
 // Full collections for Buffers, and the Buffers that wait for them.
 
+const { leastPromotedBytes } = require('./semi-space-starvation-causes')
+
 /** @typedef {import('./array-buffer-pile-up').Limits} Limits */
 /** @typedef {import('./array-buffer-pile-up').Signals} Signals */
 
@@ -29,11 +31,8 @@ const SIGNALS_OF = Object.freeze(/** @type {const} */ ({
  */
 function findCollections (signals, limits) {
   const { ordinaryMajorsPerSecond: ordinary, promotedPerMajorBytes: promoted } = signals
-  const growsByBytes = Math.max(
-    limits.promotedPerMajorBytes, limits.growsLeastRatio * (signals.liveHeapBytes ?? 0)
-  )
   const areOrdinary = ordinary !== null && ordinary > signals.externalMajorsPerSecond &&
-    (promoted ?? Infinity) < growsByBytes &&
+    (promoted ?? Infinity) < leastPromotedBytes(signals, limits) &&
     (signals.liveHeapShareRatio ?? 1) < limits.liveHeapShareRatio &&
     areCostly(signals, limits, ordinary, signals.ordinaryMarkingRatio ?? 0)
   return areOrdinary

@@ -179,8 +179,8 @@ module.exports = defineDiagnosis({
             'Limit every Map, array and cache that grows with traffic (a size or a TTL), and ' +
               'every queue (delay or refuse work while it is full). Remove listeners that are ' +
               'added per request, and keep data about other objects in a WeakMap. ' +
-              `If no suspects are shown, ${captureCommand(target, 'heap_profile')} names the lines ` +
-              'that allocate the retained objects.'
+              `If no suspects are shown, ${captureCommand(target, 'heap_profile')} names the ` +
+              'lines that allocate the retained objects.'
         },
         predicted: [prediction('liveHeapGrowthBytesPerSecond', growthBytesPerSecond, 0)],
         risk: 'A larger --max-old-space-size only delays the crash. A restart gains time.'

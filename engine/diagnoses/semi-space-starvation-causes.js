@@ -85,6 +85,14 @@ function ruleOutLarge (signals, limits) {
 }
 
 /**
+ * Least bytes promoted between two major GCs that may cause the second one.
+ * @param {{ liveHeapBytes: number | null }} signals
+ * @param {{ promotedPerMajorBytes: number, growsLeastRatio: number }} limits
+ */
+const leastPromotedBytes = ({ liveHeapBytes }, { promotedPerMajorBytes, growsLeastRatio }) =>
+  Math.max(promotedPerMajorBytes, growsLeastRatio * (liveHeapBytes ?? 0))
+
+/**
  * Cost of GCs, and the ways in which a small new space causes them.
  * @param {Signals} signals
  * @param {Limits} limits
@@ -93,9 +101,7 @@ function weighCauses (signals, limits) {
   const { ordinaryMajorsPerSecond: majors } = signals
   const wallRatio = signals.scavengePauseRatio + signals.ordinaryMajorPauseRatio
   const promoted = signals.promotedPerMajorBytes ?? Infinity
-  const isPromotion = promoted >= Math.max(
-    limits.promotedPerMajorBytes, limits.growsLeastRatio * (signals.liveHeapBytes ?? 0)
-  )
+  const isPromotion = promoted >= leastPromotedBytes(signals, limits)
   // A smaller volume would be within the noise of the live heap.
   const freed = Math.max(promoted, limits.promotedPerMajorBytes)
   const isKept = (signals.keptPerMajorBytes ?? 0) >= limits.keptShareRatio * freed
@@ -233,15 +239,23 @@ const wastesBusyTime = ({ scavengesPerCpuSecond }, limits, { cpuRatio, busyRatio
  * @param {Limits} limits
  * @param {Causes} causes
  */
-function marksForGarbage ({ ordinaryMarkingRatio, ordinaryMajorsPerSecond }, limits, causes) {
-  const { cpuRatio, busyRatio, promotesGarbage, diesYoung } = causes
-  if (!promotesGarbage) return false
-  const marking = ordinaryMarkingRatio ?? 0
-  const mostlyMarks = cpuRatio >= limits.markedPauseRatio && marking >= limits.markingRatio &&
-    ordinaryMajorsPerSecond >= limits.ordinaryMajorsPerSecond
-  return mostlyMarks || (diesYoung && cpuRatio >= limits.partPauseRatio &&
-    marking >= limits.partMarkingRatio && busyRatio >= limits.partBusyRatio)
-}
+const marksForGarbage = (
+  { ordinaryMarkingRatio, ordinaryMajorsPerSecond }, limits, { cpuRatio, promotesGarbage }
+) => promotesGarbage && cpuRatio >= limits.markedPauseRatio &&
+  ordinaryMajorsPerSecond >= limits.ordinaryMajorsPerSecond &&
+  (ordinaryMarkingRatio ?? 0) >= limits.markingRatio
+
+/**
+ * Do pauses and marking together take much of the CPU time, because objects are promoted that a
+ * larger new space would outlast?
+ * @param {Signals} signals
+ * @param {Limits} limits
+ * @param {Causes} causes
+ */
+const copiesAndMarks = (
+  { ordinaryMarkingRatio }, limits, { cpuRatio, busyRatio, promotesGarbage, diesYoung }
+) => promotesGarbage && diesYoung && cpuRatio >= limits.jointPauseRatio &&
+  busyRatio >= limits.jointBusyRatio && (ordinaryMarkingRatio ?? 0) >= limits.jointMarkingRatio
 
 /**
  * True if an app that waits most of the time wastes CPU time, although its requests wait little.
@@ -250,7 +264,8 @@ function marksForGarbage ({ ordinaryMarkingRatio, ordinaryMajorsPerSecond }, lim
  * @param {Causes} causes
  */
 const wastesCpuTime = (signals, limits, causes) =>
-  wastesBusyTime(signals, limits, causes) || marksForGarbage(signals, limits, causes)
+  wastesBusyTime(signals, limits, causes) || marksForGarbage(signals, limits, causes) ||
+  copiesAndMarks(signals, limits, causes)
 
 /**
  * The same for a finding that stands: a load near the limits changes no state.
@@ -266,9 +281,9 @@ const stillWastesCpuTime = (signals, limits, causes) => wastesCpuTime(signals, {
   ordinaryMajorsPerSecond: limits.keptOrdinaryMajorsPerSecond,
   markedPauseRatio: limits.keptMarkedPauseRatio,
   markingRatio: limits.keptMarkingRatio,
-  partPauseRatio: limits.keptPartPauseRatio,
-  partMarkingRatio: limits.keptPartMarkingRatio,
-  partBusyRatio: limits.keptPartBusyRatio
+  jointPauseRatio: limits.keptJointPauseRatio,
+  jointMarkingRatio: limits.keptJointMarkingRatio,
+  jointBusyRatio: limits.keptJointBusyRatio
 }, causes)
 
 /**
@@ -287,6 +302,6 @@ function diesYoung (signals, limits) {
 }
 
 module.exports = {
-  hasRoom, holdingSize, marksForGarbage, ruleOut, ruleOutCauses, stillWastesCpuTime,
-  wastesBusyTime, wastesCpuTime, weighCauses
+  copiesAndMarks, hasRoom, holdingSize, leastPromotedBytes, marksForGarbage, ruleOut,
+  ruleOutCauses, stillWastesCpuTime, wastesBusyTime, wastesCpuTime, weighCauses
 }

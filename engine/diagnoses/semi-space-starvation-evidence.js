@@ -1,7 +1,7 @@
 'use strict'
 
 const { cpuTimeEvidence, evidence, listEvidence, markingEvidence } = require('./evidence')
-const { marksForGarbage } = require('./semi-space-starvation-causes')
+const { copiesAndMarks, marksForGarbage } = require('./semi-space-starvation-causes')
 const { formatBytes, formatNumber, formatRatio } = require('../text/format')
 const { chosenSizes, semiSpaceMax } = require('../v8/heap-sizing')
 
@@ -27,7 +27,8 @@ function showEvidence (signals, limits, target, causes) {
   const allowed = semiSpaceMax(target, signals.heapSizeLimitBytes)
   const isChosenByV8 = allowed?.origin !== 'flag' && allowed?.origin !== 'resource-limits'
   const live = formatBytes(signals.liveHeapBytes ?? 0)
-  const marks = marksForGarbage(signals, limits, causes)
+  const mostlyMarks = marksForGarbage(signals, limits, causes)
+  const marks = mostlyMarks || copiesAndMarks(signals, limits, causes)
   const why = allowed?.because ?? ''
   return listEvidence(
     evidence('semiSpaceMaxBytes', most, limits.semiSpaceMaxBytes, (value, limit) => causes.isLarge
@@ -48,7 +49,10 @@ function showEvidence (signals, limits, target, causes) {
       : evidence('ordinaryMajorPauseRatio', majorRatio, limits.ordinaryMajorRatio, (value, limit) =>
         `${formatNumber(majors)} ordinary major GCs a second, ${value} of wall time` +
         tellPromotion({ promotesTooEarly, marks, limit, live })),
-    marks && markingEvidence(signals.ordinaryMarkingRatio, limits.markingRatio),
+    marks && markingEvidence(
+      signals.ordinaryMarkingRatio,
+      mostlyMarks ? limits.markingRatio : limits.jointMarkingRatio
+    ),
     evidence('gcPauseRatio', signals.gcPauseRatio ?? wallRatio, limits.pauseRatio, (value, limit) =>
       `GC pauses take ${value} of wall time. ${sayWorth(limits, causes, limit)}`),
     cpuTimeEvidence(

@@ -3,8 +3,8 @@
 const { defineDiagnosis } = require('./define-diagnosis')
 const { prediction, sayMarking, wallAndCpu } = require('./evidence')
 const {
-  hasRoom, holdingSize, marksForGarbage, ruleOut, ruleOutCauses, stillWastesCpuTime,
-  wastesBusyTime, wastesCpuTime, weighCauses
+  copiesAndMarks, hasRoom, holdingSize, marksForGarbage, ruleOut, ruleOutCauses,
+  stillWastesCpuTime, wastesBusyTime, wastesCpuTime, weighCauses
 } = require('./semi-space-starvation-causes')
 const { showEvidence } = require('./semi-space-starvation-evidence')
 const { formatBytes, formatNumber, formatRatio } = require('../text/format')
@@ -97,9 +97,9 @@ module.exports = defineDiagnosis({
     // Less marking is enough if pauses also take these shares of CPU time and of the time in which
     // the event loop is busy, and if the promoted objects die young:
     // docs/decisions/0112-promotion-costs-copying-and-marking.md.
-    partPauseRatio: 0.05,
-    partMarkingRatio: 0.15,
-    partBusyRatio: 0.2,
+    jointPauseRatio: 0.05,
+    jointMarkingRatio: 0.15,
+    jointBusyRatio: 0.2,
     // A finding stands down to these shares and this rate: a load near the limits changes no state.
     keptPauseRatio: 0.09,
     keptBusyPauseRatio: 0.02,
@@ -108,9 +108,9 @@ module.exports = defineDiagnosis({
     keptOrdinaryMajorsPerSecond: 2,
     keptMarkedPauseRatio: 0.014,
     keptMarkingRatio: 0.2,
-    keptPartPauseRatio: 0.04,
-    keptPartMarkingRatio: 0.12,
-    keptPartBusyRatio: 0.15,
+    keptJointPauseRatio: 0.04,
+    keptJointMarkingRatio: 0.12,
+    keptJointBusyRatio: 0.15,
     // A semi-space of 16 MiB is suspected from this share of CPU time on, one of 32 MiB from twice
     // the share. The suspicion ends below the second number, a part of that share. In two apps with
     // 0.06 to 0.08, 64 MiB saved half and two thirds of the GC time. Of 200 recordings of other
@@ -304,7 +304,8 @@ function tellCause (signals, limits, causes, [force, promote, takes, copy]) {
     return `${sizes} hold so little that V8 probably allocates short-lived objects in the old ` +
       `space, and ${majors} free them: GC ${takes}`
   }
-  const promotes = causes.promotesTooEarly || marksForGarbage(signals, limits, causes)
+  const promotes = causes.promotesTooEarly || marksForGarbage(signals, limits, causes) ||
+    copiesAndMarks(signals, limits, causes)
   return `${sizes} ${force} ${scavenges}` +
     (causes.outlive ? `, and ${majors} free objects that outlive them` : '') +
     `${promotes ? ` and ${promote} garbage` : ''}: GC ${takes}`

@@ -58,8 +58,8 @@ module.exports = {
       unit: 'bytes',
       expected: 'where memwatch runs full GCs',
       help: 'Resident heap before a full GC that memwatch requested from an app at rest, less ' +
-        'the live heap after it: the most in the last ten minutes and since the last major GC of V8, ' +
-        `not counting those of the next ${FOLLOW_SECONDS} s.`,
+        'the live heap after it: the most in the last ten minutes and since the last major GC of ' +
+        `V8, not counting those of the next ${FOLLOW_SECONDS} s.`,
       compute: restFreedBytes
     })
   }

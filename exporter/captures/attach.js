@@ -86,9 +86,9 @@ function attach (target, capture) {
   const mayBeOfNode = !isRunning && diagnosis !== OF_HANDLES && known.every(isOfNode)
   if (suspects.sites.every(isOfNode) && !mayBeOfNode) return
   const all = findCase(target)[isRunning ? 'earlySuspects' : 'suspects']
-  // Handles that pile up hold objects, and so do objects that own native memory. One heap profile
-  // is made for both findings. The owners of native memory, which come first, explain the heap if
-  // they allocated most of it.
+  // Handles, and owners of native memory, are objects that pile up in the heap as well. One heap
+  // profile is made for both findings. Owners come first: they explain the heap if they allocated
+  // most of it.
   const holdsObjects = diagnosis === OF_HANDLES ||
     (diagnosis === OF_PROCESS && capture.thread === target.thread && !isOther)
   const ofObjects = findCase(target).suspects.get(OF_OBJECTS)

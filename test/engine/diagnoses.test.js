@@ -938,9 +938,11 @@ describe('semi-space-starvation', () => {
         }),
         helloChanges: { execArgv: ['--max-semi-space-size=4'] }
       })
-      const { severity, summary } = verdict('semi-space-starvation')
+      const { severity, summary, evidence } = verdict('semi-space-starvation')
       expect(verdict('semi-space-starvation').state).toBe(state)
       if (state === 'ok') return
+      const marking = evidence.find(({ signal }) => signal === 'ordinaryMarkingRatio')
+      expect(marking?.text).toMatch(/about 22 % of CPU time, .* the threshold is 15 %/)
       expect(severity).toBe('info')
       expect(summary).toMatch(/9 % of the time, and about 22 % of CPU time, as other threads/)
     })
