@@ -43,8 +43,8 @@ function threadCpu () {
 }
 
 /**
- * Time that this thread waited for a CPU: Documentation/scheduler/sched-stats.rst, "time spent
- * waiting on a runqueue". Kernels without CONFIG_SCHED_INFO lack the file.
+ * Time that this thread ran on a CPU, and waited for one: Documentation/scheduler/sched-stats.rst,
+ * /proc/<pid>/schedstat. Kernels without CONFIG_SCHED_INFO lack the file.
  * @param {{ read?: (file: string) => string }} [dependencies]
  * @returns {import('./collector').Collector}
  */
@@ -52,7 +52,7 @@ function runQueue ({ read = readInOneCall } = {}) {
   let known = true
   let readAtSeconds = -Infinity
   return {
-    fields: ['runQueueWaitSeconds'],
+    fields: ['threadRunSeconds', 'runQueueWaitSeconds'],
     read (values, { count, nowSeconds }) {
       if (!known) return
       const isLate = nowSeconds - readAtSeconds >= WAIT_AT_LATEST_SECONDS
@@ -60,6 +60,7 @@ function runQueue ({ read = readInOneCall } = {}) {
       readAtSeconds = nowSeconds
       try {
         const text = read('/proc/thread-self/schedstat')
+        values.threadRunSeconds = parseInt(text, 10) / NANOSECONDS
         values.runQueueWaitSeconds = parseInt(text.slice(text.indexOf(' ') + 1), 10) / NANOSECONDS
       } catch (error) {
         known = isTemporary(error)

@@ -187,6 +187,7 @@ const fields = Object.freeze({
   eventLoopDelay: define('counter', 'delay')('seconds', 'isolate'),
   threadCpuUserSeconds: isolateSeconds,
   threadCpuSystemSeconds: isolateSeconds,
+  threadRunSeconds: isolateSeconds,
   runQueueWaitSeconds: isolateSeconds,
   resources: counts('count', 'isolate'),
   connectionsAccepted: isolateEvents,

@@ -86,6 +86,8 @@ const FIELD_SOURCES = Object.freeze({
   eventLoopDelay: "lateness of the agent's own timer, see collect/delay.js",
   threadCpuUserSeconds: 'process.threadCpuUsage().user, Node 22+',
   threadCpuSystemSeconds: 'process.threadCpuUsage().system, Node 22+',
+  threadRunSeconds:
+    '/proc/thread-self/schedstat: time this thread ran on a CPU; every 5 frames',
   runQueueWaitSeconds:
     '/proc/thread-self/schedstat: time this thread was ready and another had its CPU, ' +
     'throttling included; every 5 frames',

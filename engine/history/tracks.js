@@ -281,6 +281,7 @@ const tracks = Object.freeze({
     read: values => values.eventLoopDelay?.[PAUSE_ROW.sumSeconds]
   }),
   threadCpuSeconds: THREAD_CPU,
+  threadRunSeconds: field('threadRunSeconds'),
   workSeconds: /** @type {Track} */ ({
     unit: 'seconds',
     keep: 'last',

@@ -108,9 +108,9 @@ function cpuTimeOver (window, seconds) {
   const busy = grown('eventLoopActiveSeconds')
   const wait = grown('runQueueWaitSeconds')
   if (wait === undefined || busy === undefined || !(busy > 0)) return null
-  // If Node.js does not report the thread's CPU time, the CPU time of the process is an upper bound
-  // of it.
-  const told = grown('threadCpuSeconds') ?? grown('processCpuSeconds') ?? busy - wait
+  // Without the thread's CPU time, that of the process is an upper bound of it.
+  const told = grown('threadCpuSeconds') ?? grown('threadRunSeconds') ??
+    grown('processCpuSeconds') ?? busy - wait
   const cpu = Math.max(0, Math.min(told, busy))
   const asleep = Math.max(0, busy - cpu - wait)
   const asleepInGc = Math.min(asleep, grown('gcPauseSeconds') ?? 0)
@@ -193,6 +193,14 @@ const shareSignal = (track, what, seconds = RATE_SECONDS) => ({
   compute: window => shareOfCpuTime(window, track, seconds)
 })
 
+/**
+ * CPU time of the thread per second. Before Node.js 22 only the kernel tells it, every five frames.
+ * @param {Window} window
+ * @returns {number | null}
+ */
+const threadCpuRate = window =>
+  window.rate('threadCpuSeconds') ?? window.rate('threadRunSeconds')
+
 /** Window used near the heap limit, where a process has seconds left. */
 const NOW_SECONDS = 8
 /**
@@ -214,7 +222,7 @@ function markingRatio (window, track) {
   if (majors === null || live === undefined || window.nowSeconds < RATE_SECONDS) return null
   const marking = majors * live / MARKED_BYTES_PER_CPU_SECOND
   const isWorker = window.hello.threadId > 0
-  const used = window.rate(isWorker ? 'threadCpuSeconds' : 'processCpuSeconds')
+  const used = isWorker ? threadCpuRate(window) : window.rate('processCpuSeconds')
   if (!used) return null
   return Math.min(1, marking / (isWorker ? used + marking : used))
 }
@@ -235,6 +243,7 @@ module.exports = {
   cpuTime,
   cpuTimeOrAll,
   knownSeconds,
+  threadCpuRate,
   throttledRatio,
   THROTTLED_SECONDS,
   NOW_SECONDS,

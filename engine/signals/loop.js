@@ -1,7 +1,9 @@
 'use strict'
 
 const { RATE_SECONDS } = require('../history/window')
-const { THROTTLED_SECONDS, cpuTime, cpuTimeOrAll, throttledRatio } = require('./cpu-time')
+const {
+  THROTTLED_SECONDS, cpuTime, cpuTimeOrAll, threadCpuRate, throttledRatio
+} = require('./cpu-time')
 const { FELT_SECONDS } = require('./felt-delay')
 const { loadGrowth } = require('./load-growth')
 
@@ -259,8 +261,8 @@ module.exports = {
   threadCpuRatio: /** @type {Signal} */ ({
     unit: 'ratio',
     help: `CPU time of the thread divided by wall time, over the last ${RATE_SECONDS} s. If ` +
-      'Node.js does not report it, the CPU time of the process is used.',
-    compute: window => window.rate('threadCpuSeconds') ?? window.rate('processCpuSeconds')
+      'nothing tells it, the CPU time of the process is used.',
+    compute: window => threadCpuRate(window) ?? window.rate('processCpuSeconds')
   }),
   runQueueWaitRatio: /** @type {Signal} */ ({
     unit: 'ratio',

@@ -86,6 +86,12 @@ describe('the run queue', () => {
   it('is read in the first frame and every fifth one', () => {
     expect(readAt([0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10])).toEqual([0, 4, 9])
   })
+  it('tells how long the thread ran and waited', () => {
+    /** @type {Record<string, number>} */
+    const values = {}
+    runQueue({ read: () => '5000000 2000000000 7\n' }).read(values, { count: 0, nowSeconds: 0 })
+    expect(values).toEqual({ threadRunSeconds: 0.005, runQueueWaitSeconds: 2 })
+  })
   it('is read every six seconds if frames are late', () => {
     expect(readAt([0, 5.9, 6, 9, 12, 15])).toEqual([0, 6, 12])
   })
