@@ -91,8 +91,8 @@ class Case {
    * @type {Map<string, import('./follow-up').FollowUp>}
    */
   followUps = new Map()
-  /** Uptime at the first evaluation. */
-  evaluatedSinceSeconds = Infinity
+  /** Uptime at the last change of a finding's state, or at the first evaluation. */
+  unchangedSinceSeconds = Infinity
   /** Uptime at the last evaluation. */
   evaluatedAtSeconds = -Infinity
   /** RSS at the last evaluation. */
@@ -118,10 +118,16 @@ function findCase (target) {
 }
 
 /**
- * True if a target has a finding; an opportunity is not a problem.
+ * True if a verdict states a problem; an opportunity is none.
+ * @param {import('./evaluate').Verdict} verdict
+ */
+const isFinding = ({ state, opportunity }) =>
+  !opportunity && (state === 'suspected' || state === 'confirmed')
+
+/**
+ * True if a target has a finding.
  * @param {import('../history/target').Target} target
  */
-const isIll = target => findCase(target).verdicts.some(({ state, opportunity }) =>
-  !opportunity && (state === 'suspected' || state === 'confirmed'))
+const isIll = target => findCase(target).verdicts.some(isFinding)
 
-module.exports = { Case, findCase, isIll }
+module.exports = { Case, findCase, isFinding, isIll }

@@ -3,7 +3,7 @@
 const { isDeepStrictEqual } = require('node:util')
 const { signalsOf } = require('../signals')
 const { diagnoses: allDiagnoses } = require('../diagnoses')
-const { findCase, isIll } = require('./case')
+const { findCase, isFinding } = require('./case')
 const { isSymptom } = require('./causes')
 const { judge } = require('./judge')
 const { settle } = require('./settle')
@@ -13,9 +13,11 @@ const { SEVERITIES } = require('../diagnoses/define-diagnosis')
 const { formatSeconds } = require('../text/format')
 
 /**
- * Bounds of the interval of evaluations, in the target's own time: the same live and in a replay. A
- * target without a finding is evaluated less often the longer it was watched, because its states
- * change more slowly, unless its RSS rises by this factor meanwhile.
+ * Bounds of the interval of evaluations, in the target's own time: the same live and in a replay.
+ * A target is evaluated less often the longer its findings have lasted, or the longer it was
+ * watched without one: states then change more slowly. The interval is also at most this share of
+ * the time to a limit. It is short for a critical finding without such a time, and if RSS has risen
+ * by this factor since the last evaluation.
  */
 const LEAST_INTERVAL_SECONDS = 2
 const MOST_INTERVAL_SECONDS = 15
@@ -70,14 +72,11 @@ function evaluate (
   const known = findCase(target)
   const nowSeconds = target.frame?.uptimeSeconds ?? -Infinity
   const { rssBytes = 0 } = target.values
-  const isCalm = !isIll(target) && rssBytes < RISE_RATIO * known.evaluatedRssBytes
-  const watchedSeconds = isCalm ? nowSeconds - known.evaluatedSinceSeconds : 0
-  const ownSeconds = Math.min(MOST_INTERVAL_SECONDS, INTERVAL_SHARE * watchedSeconds)
-  const leastSeconds = Math.max(LEAST_INTERVAL_SECONDS, everySeconds, ownSeconds)
+  const leastSeconds = Math.max(everySeconds, ownInterval(known, nowSeconds, rssBytes))
   if (nowSeconds - known.evaluatedAtSeconds < leastSeconds) return []
   const window = target.window()
   if (!window) return []
-  if (known.evaluatedAtSeconds === -Infinity) known.evaluatedSinceSeconds = window.nowSeconds
+  if (known.evaluatedAtSeconds === -Infinity) known.unchangedSinceSeconds = window.nowSeconds
   known.evaluatedAtSeconds = window.nowSeconds
   known.evaluatedRssBytes = rssBytes
 
@@ -99,7 +98,26 @@ function evaluate (
   known.verdicts = explained.map(({ diagnosis, settled }) =>
     verdictOf(diagnosis, settled, ruledOut, target, onError)
   )
-  return known.verdicts.filter(({ state }, i) => state !== (before[i]?.state ?? 'unknown'))
+  const changed = known.verdicts.filter(({ state }, i) =>
+    state !== (before[i]?.state ?? 'unknown'))
+  const found = [...changed, ...before.filter(({ state }, i) =>
+    state !== known.verdicts[i].state)].some(isFinding)
+  if (found) known.unchangedSinceSeconds = window.nowSeconds
+  return changed
+}
+
+/**
+ * @param {import('./case').Case} known
+ * @param {number} nowSeconds uptime
+ * @param {number} rssBytes
+ * @returns {number} seconds between two evaluations, by the target's state
+ */
+function ownInterval (known, nowSeconds, rssBytes) {
+  if (rssBytes >= RISE_RATIO * known.evaluatedRssBytes) return LEAST_INTERVAL_SECONDS
+  const left = known.verdicts.filter(isFinding).map(({ secondsLeft, severity }) =>
+    secondsLeft ?? (severity === 'critical' ? 0 : Infinity))
+  const share = INTERVAL_SHARE * Math.min(nowSeconds - known.unchangedSinceSeconds, ...left)
+  return Math.max(LEAST_INTERVAL_SECONDS, Math.min(share, MOST_INTERVAL_SECONDS))
 }
 
 /**

@@ -2,7 +2,7 @@
 
 const { Target } = require('../../engine/history/target')
 const { formatSeconds } = require('../../engine/text/format')
-const { findCase } = require('../../engine/verdicts/case')
+const { findCase, isFinding } = require('../../engine/verdicts/case')
 const { evaluate } = require('../../engine/verdicts/evaluate')
 const { primaryOf } = require('../../engine/verdicts/urgency')
 const { severityByTime } = require('../../engine/diagnoses/severity')
@@ -3486,6 +3486,29 @@ describe('a thread that waits for a CPU', () => {
       fix: [{ change: { cpuLimitCores }, predicted: [{ from: 0.4, to: 0.05 }] }]
     })
   })
+  it.each([
+    ['most of it in other threads', 0.1, 2],
+    ['all of it in the main thread', 0.5, 1]
+  ])('before Node.js 22, half a core is used up, %s, as the kernel tells', (
+    _, used, cpuLimitCores
+  ) => {
+    const { verdict } = watch({
+      seconds: 60,
+      at: t => {
+        const { threadCpuUserSeconds, threadCpuSystemSeconds, ...values } =
+          underQuota(t, 0.4, 0.2)
+        return {
+          values: {
+            ...values,
+            threadRunSeconds: used * 5 * Math.floor(t / 5),
+            cpuUserSeconds: 0.5 * t,
+            cpuQuotaCores: 0.5
+          }
+        }
+      }
+    })
+    expect(verdict('cpu-throttling').fix).toMatchObject([{ change: { cpuLimitCores } }])
+  })
   it('a throttled program without a server is only suspected: perhaps nobody waits', () => {
     const { verdict } = watch({
       seconds: 60,
@@ -4697,17 +4720,58 @@ it.each([[90, 15], [98, 15], [100, 2]])(
   }
 )
 
+it('a growing heap is evaluated at a twentieth of the time to its limit, at most every 15 s', () => {
+  /** @type {{ seconds: number, left: number }[]} */
+  const intervals = []
+  let before = { at: NaN, left: Infinity }
+  watch({
+    seconds: 1100,
+    at: t => ({
+      liveMib: 300 + t,
+      heapLimitMib: 1560,
+      majors: 0.5,
+      rssMib: 400 + t,
+      values: { containerLimitBytes: 4096 * MIB }
+    }),
+    onTarget: target => {
+      const { evaluatedAtSeconds: at, verdicts } = findCase(target)
+      if (at === before.at) return
+      const left = Math.min(...verdicts.filter(isFinding).map(({ secondsLeft }) =>
+        secondsLeft ?? Infinity))
+      if (before.left < Infinity) intervals.push({ seconds: at - before.at, left: before.left })
+      before = { at, left }
+    }
+  })
+  expect(intervals.length).toBeGreaterThan(20)
+  expect(intervals.some(({ seconds, left }) => seconds === 15 && left > 300)).toBe(true)
+  for (const { seconds, left } of intervals) {
+    expect(seconds).toBeLessThanOrEqual(Math.max(2, Math.ceil(left / 20)))
+  }
+})
+
 it.each([
-  ['every two seconds in its first forty seconds, after five minutes every 15', {}, 40, [2, 15], 0],
-  ['every two seconds with a finding', { scavenges: 190, scavengeSeconds: 0.3 }, 600, [2, 2], 0],
-  ['no more often than the exporter allows', {}, 10, [10, 15], 10]
-])('a target is evaluated %s', (_, load, changeSeconds, intervals, everySeconds) => {
+  ['every two seconds in its first forty seconds, after five minutes every 15',
+    40, [2, 7, 15], () => ({})],
+  [
+    'every two seconds before its finding has lasted for forty seconds, later every 15',
+    50,
+    [2, 6, 15],
+    () => ({ scavenges: 190, scavengeSeconds: 0.3 })
+  ],
+  [
+    'every two seconds with a critical finding',
+    600,
+    [2, 2, 2],
+    () => ({ liveMib: 245, heapLimitMib: 259, majors: 3, majorSeconds: 0.5 })
+  ],
+  ['no more often than the exporter allows', 10, [10, 10, 15], () => ({}), 10]
+])('a target is evaluated %s', (_, changeSeconds, intervals, at, everySeconds = 0) => {
   const evaluatedAt = /** @type {Set<number>} */ (new Set())
   watch({
     seconds: 900,
     everySeconds,
     attachedAtSeconds: 5000,
-    at: () => load,
+    at,
     onTarget: target => evaluatedAt.add(findCase(target).evaluatedAtSeconds)
   })
   const times = [...evaluatedAt].filter(Number.isFinite).map(seconds => seconds - 5000)
@@ -4715,7 +4779,6 @@ it.each([
   const early = between.filter(([at]) => at < changeSeconds).map(([, seconds]) => seconds)
   // Between the bounds the interval is a twentieth of the time, rounded up to a frame.
   const middle = between.filter(([at]) => at > 100 && at < 120).map(([, seconds]) => seconds)
-  expect(Math.max(...middle)).toBe(Math.max(intervals[0], intervals[1] === 15 ? 7 : 0))
   const late = between.filter(([at]) => at > changeSeconds + 15).map(([, seconds]) => seconds)
-  expect([Math.max(...early), Math.max(...late)]).toEqual(intervals)
+  expect([early, middle, late].map(seconds => Math.max(...seconds))).toEqual(intervals)
 })
