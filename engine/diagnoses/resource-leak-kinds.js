@@ -15,7 +15,7 @@ const KINDS = Object.freeze(
       of: 'children',
       trend: 'childrenTrend',
       site: 'Search for spawn, fork and new Worker that never end: call terminate() or kill(), ' +
-        'close message ports, or use a pool.'
+        'or use a pool.'
     },
     {
       name: 'threads',
@@ -30,6 +30,17 @@ const KINDS = Object.freeze(
         'process.getActiveResourcesInfo() does not list waiting workers. If the app creates no ' +
         'Worker, an addon starts the threads: `ls /proc/PID/task` lists them, `comm` in each ' +
         'folder has the name.'
+    },
+    {
+      // A worker with a listener has a port as well, and is a thread.
+      name: 'message ports',
+      descriptorsEach: 0,
+      now: 'messagePortsActive',
+      of: 'messagePorts',
+      trend: 'messagePortsTrend',
+      site: 'Search for new MessageChannel and new BroadcastChannel in code that runs more than ' +
+        'once: close() each channel when its last message has come. If threads pile up as well, ' +
+        'the ports are those of workers.'
     },
     {
       name: 'file watchers',

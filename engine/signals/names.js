@@ -67,6 +67,7 @@ const NAMES = Object.freeze({
   ...nameAll('growth of V8 contexts', ['nativeContextsPerSecond']),
   ...nameAll('growth of compiled code', ['codeSpaceRiseBytes']),
   ...nameAll('growth of child processes and workers', ['childrenPerSecond']),
+  ...nameAll('growth of message ports', ['messagePortsPerSecond']),
   ...nameAll('growth of open file descriptors', ['fileDescriptorsPerSecond']),
   ...nameAll('growth of open sockets and pipes', ['socketsPerSecond']),
   ...nameAll('growth of threads', ['threadsPerSecond']),

@@ -2494,11 +2494,13 @@ describe('resource-leak', () => {
     ['a few processes', 90, { childrenEach: 0.6 }, 'suspected', /pile up, or a pool fills\.$/],
     ['many processes', 90, { childrenEach: 1.5 }, 'confirmed', /they pile up\.$/],
     ['a few processes for too long', 1500, { childrenEach: 0.08 }, 'confirmed', /they pile up\.$/],
-    ['a few workers', 90, { threadsEach: 0.6 }, 'suspected', /pile up, or a pool fills\.$/]
+    ['a few workers', 90, { threadsEach: 0.6 }, 'suspected', /pile up, or a pool fills\.$/],
+    ['message ports', 90, { portsEach: 5 }, 'confirmed', / message ports, .*they pile up\.$/],
+    ['ports of workers', 90, { portsEach: 1.5, threadsEach: 1.5 }, 'confirmed', / threads, /]
   ]))('of %s without a load, after %d s', (_, seconds, each, state, summary) => {
     const {
       socketsEach = 0, idleEach = 0, filesEach = 0, timersEach = 0, childrenEach = 0,
-      threadsEach = 0
+      threadsEach = 0, portsEach = 0
     } = each
     const { verdict } = watch({
       seconds,
@@ -2507,7 +2509,8 @@ describe('resource-leak', () => {
           resources: {
             TCPSocketWrap: socketsEach * t,
             Timeout: timersEach * t,
-            ProcessWrap: childrenEach * t
+            ProcessWrap: childrenEach * t,
+            MessagePort: portsEach * t
           },
           openFileDescriptors: 30 + (socketsEach + idleEach + filesEach + 3 * childrenEach +
             5 * threadsEach) * t,
