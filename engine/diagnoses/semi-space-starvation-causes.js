@@ -140,8 +140,7 @@ function weighCauses (signals, limits) {
     promotesTooEarly: promotesGarbage && areMany,
     scavengesTooOften,
     wallRatio,
-    cpuRatio: signals.scavengeCpuRatio + signals.ordinaryMajorCpuRatio,
-    busyRatio: wallRatio / Math.max(signals.eventLoopUtilizationRatio ?? 1, wallRatio)
+    cpuRatio: signals.scavengeCpuRatio + signals.ordinaryMajorCpuRatio
   }
 }
 
@@ -222,69 +221,34 @@ function hasRoom (extraBytes, rssBytes, shareBytes, { spareShareRatio }) {
 }
 
 /**
- * Do frequent scavenges, and the major GCs that they cause, take much of the time in which the
- * event loop is busy?
+ * Do scavenges, and the major GCs that they cause, take much of the CPU time that an app uses,
+ * although it waits most of the time and its requests wait little?
  * @param {Signals} signals
  * @param {Limits} limits
  * @param {Causes} causes
+ * @param {number} [part] of the limits
  */
-const wastesBusyTime = ({ scavengesPerCpuSecond }, limits, { cpuRatio, busyRatio }) =>
-  cpuRatio >= limits.busyPauseRatio && busyRatio >= limits.busyRatio &&
-  scavengesPerCpuSecond >= limits.busyScavengesPerCpuSecond
+function wastesCpuTime (signals, limits, { cpuRatio, promotesGarbage, diesYoung }, part = 1) {
+  const { scavengesPerCpuSecond, ordinaryMajorsPerSecond, ordinaryGcOfCpuRatio } = signals
+  const gc = ordinaryGcOfCpuRatio ?? 0
+  const areScavenges = scavengesPerCpuSecond >= part * limits.frequentScavengesPerCpuSecond
+  const areMajors = promotesGarbage && diesYoung
+  const areFrequent = areScavenges ||
+    (areMajors && ordinaryMajorsPerSecond >= part * limits.ordinaryMajorsPerSecond)
+  const isLong = cpuRatio >= part * limits.wastedPauseRatio && gc >= part * limits.wastedCpuRatio
+  return (isLong && (areScavenges || areMajors)) ||
+    (areFrequent && cpuRatio >= part * limits.frequentPauseRatio &&
+      gc >= part * limits.frequentCpuRatio)
+}
 
 /**
- * Does V8 take much of the CPU time to mark the heap, because promoted garbage causes frequent
- * major GCs? Other threads mark, so pauses show little of it.
+ * The same for a finding that stands.
  * @param {Signals} signals
  * @param {Limits} limits
  * @param {Causes} causes
  */
-const marksForGarbage = (
-  { ordinaryMarkingRatio, ordinaryMajorsPerSecond }, limits, { cpuRatio, promotesGarbage }
-) => promotesGarbage && cpuRatio >= limits.markedPauseRatio &&
-  ordinaryMajorsPerSecond >= limits.ordinaryMajorsPerSecond &&
-  (ordinaryMarkingRatio ?? 0) >= limits.markingRatio
-
-/**
- * Do pauses and marking together take much of the CPU time, because objects are promoted that a
- * larger new space would outlast?
- * @param {Signals} signals
- * @param {Limits} limits
- * @param {Causes} causes
- */
-const copiesAndMarks = (
-  { ordinaryMarkingRatio }, limits, { cpuRatio, busyRatio, promotesGarbage, diesYoung }
-) => promotesGarbage && diesYoung && cpuRatio >= limits.jointPauseRatio &&
-  busyRatio >= limits.jointBusyRatio && (ordinaryMarkingRatio ?? 0) >= limits.jointMarkingRatio
-
-/**
- * True if an app that waits most of the time wastes CPU time, although its requests wait little.
- * @param {Signals} signals
- * @param {Limits} limits
- * @param {Causes} causes
- */
-const wastesCpuTime = (signals, limits, causes) =>
-  wastesBusyTime(signals, limits, causes) || marksForGarbage(signals, limits, causes) ||
-  copiesAndMarks(signals, limits, causes)
-
-/**
- * The same for a finding that stands: a load near the limits changes no state.
- * @param {Signals} signals
- * @param {Limits} limits
- * @param {Causes} causes
- */
-const stillWastesCpuTime = (signals, limits, causes) => wastesCpuTime(signals, {
-  ...limits,
-  busyPauseRatio: limits.keptBusyPauseRatio,
-  busyRatio: limits.keptBusyRatio,
-  busyScavengesPerCpuSecond: limits.keptScavengesPerCpuSecond,
-  ordinaryMajorsPerSecond: limits.keptOrdinaryMajorsPerSecond,
-  markedPauseRatio: limits.keptMarkedPauseRatio,
-  markingRatio: limits.keptMarkingRatio,
-  jointPauseRatio: limits.keptJointPauseRatio,
-  jointMarkingRatio: limits.keptJointMarkingRatio,
-  jointBusyRatio: limits.keptJointBusyRatio
-}, causes)
+const stillWastesCpuTime = (signals, limits, causes) =>
+  wastesCpuTime(signals, limits, causes, limits.keptShareOfLimits)
 
 /**
  * Would the largest new space that memwatch recommends outlast the promoted objects? On average
@@ -302,6 +266,6 @@ function diesYoung (signals, limits) {
 }
 
 module.exports = {
-  copiesAndMarks, hasRoom, holdingSize, leastPromotedBytes, marksForGarbage, ruleOut,
-  ruleOutCauses, stillWastesCpuTime, wastesBusyTime, wastesCpuTime, weighCauses
+  hasRoom, holdingSize, leastPromotedBytes, ruleOut, ruleOutCauses, stillWastesCpuTime,
+  wastesCpuTime, weighCauses
 }

@@ -1,7 +1,7 @@
 'use strict'
 
-const { cpuTimeEvidence, evidence, listEvidence, markingEvidence } = require('./evidence')
-const { copiesAndMarks, marksForGarbage } = require('./semi-space-starvation-causes')
+const { cpuTimeEvidence, evidence, listEvidence, sayCpuShare } = require('./evidence')
+const { wastesCpuTime } = require('./semi-space-starvation-causes')
 const { formatBytes, formatNumber, formatRatio } = require('../text/format')
 const { chosenSizes, semiSpaceMax } = require('../v8/heap-sizing')
 
@@ -27,8 +27,8 @@ function showEvidence (signals, limits, target, causes) {
   const allowed = semiSpaceMax(target, signals.heapSizeLimitBytes)
   const isChosenByV8 = allowed?.origin !== 'flag' && allowed?.origin !== 'resource-limits'
   const live = formatBytes(signals.liveHeapBytes ?? 0)
-  const mostlyMarks = marksForGarbage(signals, limits, causes)
-  const marks = mostlyMarks || copiesAndMarks(signals, limits, causes)
+  const wastes = !causes.isLarge && wastesCpuTime(signals, limits, causes)
+  const marks = wastes && causes.promotesGarbage
   const why = allowed?.because ?? ''
   return listEvidence(
     evidence('semiSpaceMaxBytes', most, limits.semiSpaceMaxBytes, (value, limit) => causes.isLarge
@@ -49,9 +49,10 @@ function showEvidence (signals, limits, target, causes) {
       : evidence('ordinaryMajorPauseRatio', majorRatio, limits.ordinaryMajorRatio, (value, limit) =>
         `${formatNumber(majors)} ordinary major GCs a second, ${value} of wall time` +
         tellPromotion({ promotesTooEarly, marks, limit, live })),
-    marks && markingEvidence(
-      signals.ordinaryMarkingRatio,
-      mostlyMarks ? limits.markingRatio : limits.jointMarkingRatio
+    wastes && evidence(
+      'ordinaryGcOfCpuRatio', signals.ordinaryGcOfCpuRatio ?? 0, limits.wastedCpuRatio,
+      (value, limit) => `GC takes ${sayCpuShare(signals.ordinaryGcOfCpuRatio ?? 0)}, by its ` +
+        `pauses, the number of major GCs and the live heap; the threshold is ${limit}.`
     ),
     evidence('gcPauseRatio', signals.gcPauseRatio ?? wallRatio, limits.pauseRatio, (value, limit) =>
       `GC pauses take ${value} of wall time. ${sayWorth(limits, causes, limit)}`),
@@ -95,8 +96,8 @@ function sayWorth (limits, { isLarge, pretenures }, limit) {
     return `A still larger new space may save much of them from ${least} of CPU time on.`
   }
   return 'A change is worthwhile if scavenges and the major GCs that they cause take ' +
-    `${limit} of CPU time, or ${formatRatio(limits.busyPauseRatio)} that are ` +
-    `${formatRatio(limits.busyRatio)} of the time in which the event loop is busy.`
+    `${limit} of CPU time, or ${formatRatio(limits.wastedPauseRatio)} and, with the work of other ` +
+    `threads, ${formatRatio(limits.wastedCpuRatio)} of the CPU time that the process uses.`
 }
 
 /**

@@ -1,10 +1,9 @@
 'use strict'
 
 const { defineDiagnosis } = require('./define-diagnosis')
-const { prediction, sayMarking, wallAndCpu } = require('./evidence')
+const { prediction, sayCpuShare, wallAndCpu } = require('./evidence')
 const {
-  copiesAndMarks, hasRoom, holdingSize, marksForGarbage, ruleOut, ruleOutCauses,
-  stillWastesCpuTime, wastesBusyTime, wastesCpuTime, weighCauses
+  hasRoom, holdingSize, ruleOut, ruleOutCauses, stillWastesCpuTime, wastesCpuTime, weighCauses
 } = require('./semi-space-starvation-causes')
 const { showEvidence } = require('./semi-space-starvation-evidence')
 const { formatBytes, formatNumber, formatRatio } = require('../text/format')
@@ -51,7 +50,7 @@ module.exports = defineDiagnosis({
     'externalMajorsPerSecond',
     'externalWaitingBytes',
     'eventLoopUtilizationRatio',
-    'ordinaryMarkingRatio'
+    'ordinaryGcOfCpuRatio'
   ],
   limits: {
     // A semi-space of this size or more is not small: with enough memory V8 chooses 16 MiB or more
@@ -83,34 +82,18 @@ module.exports = defineDiagnosis({
     // From this share of throttled periods of the CPU quota on, work waits for a CPU as well.
     throttledRatio: 0.25,
     suspectedPauseRatio: 0.06,
-    // In an app that waits most of the time, a smaller share is enough if it is a large part of the
-    // time in which the event loop is busy, and scavenges are frequent. Larger semi-spaces saved 36
-    // to 54 % of the CPU time of three apps with 4 to 7 % of the time, and 31 to 40 % of their CPU
-    // time, in GC.
-    busyPauseRatio: 0.03,
-    busyRatio: 0.3,
-    busyScavengesPerCpuSecond: 80,
-    // Share of the process's CPU time in major GCs, with the work of other threads, that is enough
-    // instead: docs/decisions/0105-promoted-garbage-costs-marking.md.
-    markedPauseRatio: 0.02,
-    markingRatio: 0.3,
-    // Less marking is enough if pauses also take these shares of CPU time and of the time in which
-    // the event loop is busy, and if the promoted objects die young:
-    // docs/decisions/0112-promotion-costs-copying-and-marking.md.
-    jointPauseRatio: 0.05,
-    jointMarkingRatio: 0.15,
-    jointBusyRatio: 0.2,
-    // A finding stands down to these shares and this rate: a load near the limits changes no state.
+    // In an app that waits most of the time, less is enough if it is a large part of the CPU time
+    // that the process uses: docs/decisions/0115-gc-is-weighed-against-used-cpu-time.md.
+    wastedPauseRatio: 0.06,
+    wastedCpuRatio: 0.3,
+    // The same for still shorter pauses, if GCs are frequent.
+    frequentPauseRatio: 0.02,
+    frequentCpuRatio: 0.4,
+    frequentScavengesPerCpuSecond: 80,
+    // A finding stands down to this share of CPU time, and to this part of the limits above: a load
+    // near them changes no state.
     keptPauseRatio: 0.09,
-    keptBusyPauseRatio: 0.02,
-    keptBusyRatio: 0.22,
-    keptScavengesPerCpuSecond: 60,
-    keptOrdinaryMajorsPerSecond: 2,
-    keptMarkedPauseRatio: 0.014,
-    keptMarkingRatio: 0.2,
-    keptJointPauseRatio: 0.04,
-    keptJointMarkingRatio: 0.12,
-    keptJointBusyRatio: 0.15,
+    keptShareOfLimits: 0.7,
     // A semi-space of 16 MiB is suspected from this share of CPU time on, one of 32 MiB from twice
     // the share. The suspicion ends below the second number, a part of that share. In two apps with
     // 0.06 to 0.08, 64 MiB saved half and two thirds of the GC time. Of 200 recordings of other
@@ -136,10 +119,11 @@ module.exports = defineDiagnosis({
     // and its growth causes the major GCs. Starving apps keep 0.02 of these bytes, and a leak of 2
     // MiB/s keeps 0.3.
     keptShareRatio: 0.15,
-    // V8 starts no major GC for less garbage. Starving apps measured 20 MiB promoted between two
-    // major GCs. If less is promoted, Buffers fill the rest (V8 12.4 does not report that they
+    // V8 starts no major GC for less than 8 MiB of garbage. Starving apps measured 8 to 30 MiB
+    // promoted between two major GCs. Two semi-spaces of 4 MiB are 8 MiB, less what the edges of a
+    // window cut off. If less is promoted, Buffers fill the rest (V8 12.4 does not report that they
     // forced a GC; apps with such GCs measured 1.4 MiB), or V8 allocates in the old space.
-    promotedPerMajorBytes: 8 * MIB,
+    promotedPerMajorBytes: 7.8 * MIB,
     // V8 lets the old space grow by at least this share of its live objects before the next major
     // GC (kMinGrowingFactor).
     growsLeastRatio: 0.1,
@@ -167,7 +151,7 @@ module.exports = defineDiagnosis({
     if (harmless) return harmless
     const { semiSpaceMaxBytes, scavengesPerSecond, rssBytes } = signals
     const { scavengePauseRatio, ordinaryMajorPauseRatio, gcPauseRatio } = signals
-    const { pretenures, outlive, wallRatio, cpuRatio, busyRatio } = causes
+    const { pretenures, outlive, wallRatio, cpuRatio } = causes
     const isSettled =
       signals.gcWindowSeconds >= limits.gcWindowSeconds &&
       (causes.promotesTooEarly || (signals.lifeCpuSeconds ?? 0) >= limits.lifeCpuSeconds)
@@ -177,7 +161,7 @@ module.exports = defineDiagnosis({
     /** @param {Parameters<typeof tellCause>[3]} verbs */
     const tell = verbs =>
       `${tellCause(signals, limits, causes, verbs)} ${wallAndCpu(signals, wallRatio, cpuRatio)}` +
-      (isConfirmed && !isUrgent ? tellWaste(signals, limits, causes) : '')
+      (isConfirmed && !isUrgent ? `, and ${sayGc(signals)}` : '')
     const now = tell(['force', 'promote', 'takes', 'copy'])
     return {
       state: isConfirmed ? 'confirmed' : 'suspected',
@@ -205,12 +189,12 @@ module.exports = defineDiagnosis({
         besideBytes: Math.max(signals.besideHeapBytes ?? 0, signals.besideHeapPeakBytes ?? 0)
       },
       evidence: showEvidence(signals, limits, target, causes),
-      impact: (isUrgent
-        ? `Requests wait during GC pauses, which take ${formatRatio(wallRatio)} of wall time. `
-        : `GC pauses take ${formatRatio(busyRatio)} of the time in which the event loop is busy. `) +
-        (marksForGarbage(signals, limits, causes)
-          ? 'Other threads use more CPU time for GC than the pauses.'
-          : 'GC threads use about as much CPU time as the pauses.')
+      impact: isUrgent
+        ? `Requests wait during GC pauses, which take ${formatRatio(wallRatio)} of wall time. GC ` +
+          'threads use about as much CPU time as the pauses.'
+        : signals.ordinaryGcOfCpuRatio === null
+          ? 'GC takes CPU time that the app does not need.'
+          : `GC takes ${sayCpuShare(signals.ordinaryGcOfCpuRatio)}.`
     }
   },
 
@@ -304,23 +288,16 @@ function tellCause (signals, limits, causes, [force, promote, takes, copy]) {
     return `${sizes} hold so little that V8 probably allocates short-lived objects in the old ` +
       `space, and ${majors} free them: GC ${takes}`
   }
-  const promotes = causes.promotesTooEarly || marksForGarbage(signals, limits, causes) ||
-    copiesAndMarks(signals, limits, causes)
+  const promotes = causes.promotesTooEarly || (causes.promotesGarbage &&
+    wastesCpuTime(signals, limits, causes))
   return `${sizes} ${force} ${scavenges}` +
     (causes.outlive ? `, and ${majors} free objects that outlive them` : '') +
     `${promotes ? ` and ${promote} garbage` : ''}: GC ${takes}`
 }
 
-/**
- * Says what GC takes of the busy time, or of CPU time.
- * @param {Signals} signals
- * @param {Limits} limits
- * @param {ReturnType<typeof weighCauses>} causes
- * @returns {string} the end of a sentence about pauses
- */
-const tellWaste = (signals, limits, causes) => wastesBusyTime(signals, limits, causes)
-  ? `, ${formatRatio(causes.busyRatio)} of the loop's busy time`
-  : sayMarking(signals.ordinaryMarkingRatio)
+/** @param {{ ordinaryGcOfCpuRatio: number | null }} signals */
+const sayGc = ({ ordinaryGcOfCpuRatio }) =>
+  `${sayCpuShare(ordinaryGcOfCpuRatio ?? 0)} with the work of other threads`
 
 /** @typedef {import('../v8/young-generation').YoungGeneration} YoungGeneration */
 

@@ -212,19 +212,53 @@ const MARKED_BYTES_PER_CPU_SECOND = 800 * 2 ** 20
 /**
  * @param {Window} window
  * @param {'ordinaryMajors' | 'externalMajors'} track
- * @returns {number | null} estimated share of CPU time in these major GCs: of the process, or of a
- *   worker's thread and the threads that mark for it. null in its first seconds, as a heap that is
- *   being filled is marked often
+ * @returns {number | null} estimated cores that V8 uses for these major GCs; null in the first
+ *   seconds, as a heap that is being filled is marked often
  */
-function markingRatio (window, track) {
+function markingCores (window, track) {
   const majors = window.rate(track)
   const { liveHeapBytes: live } = window.values
   if (majors === null || live === undefined || window.nowSeconds < RATE_SECONDS) return null
-  const marking = majors * live / MARKED_BYTES_PER_CPU_SECOND
+  return majors * live / MARKED_BYTES_PER_CPU_SECOND
+}
+
+/**
+ * @param {Window} window
+ * @param {number} marking cores of the threads that mark
+ * @param {number} [pauses] cores of GC pauses
+ * @returns {number | null} share of the used CPU time: of the process, or of a worker's thread and
+ *   the threads that mark for it
+ */
+function shareOfUsed (window, marking, pauses = 0) {
   const isWorker = window.hello.threadId > 0
   const used = isWorker ? threadCpuRate(window) : window.rate('processCpuSeconds')
   if (!used) return null
-  return Math.min(1, marking / (isWorker ? used + marking : used))
+  return Math.min(1, (marking + pauses) / (isWorker ? used + marking : used))
+}
+
+/**
+ * @param {Window} window
+ * @param {Parameters<typeof markingCores>[1]} track
+ * @returns {number | null} estimated share of the used CPU time in these major GCs
+ */
+function markingRatio (window, track) {
+  const marking = markingCores(window, track)
+  return marking === null ? null : shareOfUsed(window, marking)
+}
+
+/**
+ * Estimated share of the used CPU time in the GCs that a larger new space avoids. The pauses of
+ * major GCs are a part of the marking and count twice, but the work of the threads that scavenge
+ * does not count.
+ * @param {Window} window
+ * @returns {number | null}
+ */
+function ordinaryGcRatio (window) {
+  const marking = markingCores(window, 'ordinaryMajors')
+  const scavenging = window.rate('scavengePauseSeconds')
+  const pausing = window.rate('ordinaryMajorPauseSeconds')
+  if (marking === null || scavenging === null || pausing === null) return null
+  return shareOfUsed(window, marking, (scavenging + pausing) * cpuTimeOrAll(window).ranRatio)
 }
 
 /**
@@ -280,6 +314,13 @@ module.exports = {
     ),
     ordinaryMarkingRatio: markingSignal('ordinaryMajors', 'ordinary major GCs'),
     externalMarkingRatio: markingSignal('externalMajors', 'major GCs for external memory'),
+    ordinaryGcOfCpuRatio: /** @type {Signal} */ ({
+      unit: 'ratio',
+      help: 'Estimated share of CPU time in scavenges and ordinary major GCs, pauses and the work ' +
+        `of other threads, over the last ${RATE_SECONDS} s: of the process, or of a worker and ` +
+        'the threads that mark for it.',
+      compute: ordinaryGcRatio
+    }),
     recentGcCpuRatio: shareSignal('gcPauseSeconds', 'GCs of all kinds', NOW_SECONDS),
     recentMajorCpuRatio: shareSignal('ordinaryMajorPauseSeconds', 'ordinary major GCs', NOW_SECONDS)
   }

@@ -20,6 +20,7 @@ const NAMES = Object.freeze({
     'gcPauseRatio', 'recentGcCpuRatio', 'recentGcPauseRatio', 'recentMajorCpuRatio'
   ]),
   ...nameAll('share of CPU time in major GCs', ['externalMarkingRatio', 'ordinaryMarkingRatio']),
+  ...nameAll('share of CPU time in GC', ['ordinaryGcOfCpuRatio']),
   ...nameAll('rate of major GCs', [
     'majorsSeen', 'ordinaryMajorsPerSecond', 'recentMajorsPerCpuSecond', 'recentMajorsPerSecond'
   ]),

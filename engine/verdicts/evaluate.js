@@ -14,14 +14,15 @@ const { formatSeconds } = require('../text/format')
 
 /**
  * Bounds of the interval of evaluations, in the target's own time: the same live and in a replay.
- * A target is evaluated less often the longer its findings have lasted, or the longer it was
- * watched without one: states then change more slowly. The interval is also at most this share of
- * the time to a limit. It is short for a critical finding without such a time, and if RSS has risen
- * by this factor since the last evaluation.
+ * A target is evaluated less often the longer it was watched, because its states change more
+ * slowly; with findings, once these have stood for some minutes. The interval is also at most this
+ * share of the time to a limit. It is short for a critical finding without such a time, and if RSS
+ * has risen by this factor since the last evaluation.
  */
 const LEAST_INTERVAL_SECONDS = 2
 const MOST_INTERVAL_SECONDS = 15
 const INTERVAL_SHARE = 1 / 20
+const STANDING_SECONDS = 300
 const RISE_RATIO = 1.1
 
 /**
@@ -116,7 +117,8 @@ function ownInterval (known, nowSeconds, rssBytes) {
   if (rssBytes >= RISE_RATIO * known.evaluatedRssBytes) return LEAST_INTERVAL_SECONDS
   const left = known.verdicts.filter(isFinding).map(({ secondsLeft, severity }) =>
     secondsLeft ?? (severity === 'critical' ? 0 : Infinity))
-  const share = INTERVAL_SHARE * Math.min(nowSeconds - known.unchangedSinceSeconds, ...left)
+  const stands = nowSeconds - known.unchangedSinceSeconds - (left.length > 0 ? STANDING_SECONDS : 0)
+  const share = INTERVAL_SHARE * Math.min(stands, ...left)
   return Math.max(LEAST_INTERVAL_SECONDS, Math.min(share, MOST_INTERVAL_SECONDS))
 }
 

@@ -338,6 +338,7 @@ export const charts = [
       gcPauseRatio: levelOf(rate('gcPauseSeconds')),
       recentGcPauseRatio: levelOf(rate('gcPauseSeconds')),
       ordinaryMarkingRatio: text,
+      ordinaryGcOfCpuRatio: text,
       externalMarkingRatio: text,
       ordinaryMajorPauseRatio: levelOf(rate('ordinaryMajorPauseSeconds')),
       externalMajorPauseRatio: levelOf(rate('externalMajorPauseSeconds')),
