@@ -1,5 +1,6 @@
 'use strict'
 
+const { CONTAINER_LIMIT } = require('./severity')
 const { formatBytes, formatRatio, formatSeconds } = require('../text/format')
 
 /**
@@ -56,6 +57,18 @@ const MAY_FILL = 'a leak, or a cache that still fills'
  * @param {boolean} isCertain
  */
 const reaches = isCertain => isCertain ? 'reaches' : 'would reach'
+
+/**
+ * Says when a growth reaches its limit.
+ * @param {{ isCertain: boolean, limitName: string, inTime: string }} growth
+ * @param {{ containerProcesses: number | null }} signals other processes that grow take a part of
+ *   the room, so the time is shorter than that of this growth alone
+ */
+const sayReaches = ({ isCertain, limitName, inTime }, { containerProcesses: processes }) =>
+  `${reaches(isCertain)} ${limitName} ${inTime}` +
+  (limitName === CONTAINER_LIMIT && (processes ?? 1) > 1
+    ? `, as ${processes} processes share it`
+    : '')
 
 /**
  * Impact of growth that fills a heap.
@@ -153,5 +166,6 @@ module.exports = {
   isStraightSince,
   reaches,
   sayDeath,
-  sayEnded
+  sayEnded,
+  sayReaches
 }

@@ -1,6 +1,7 @@
 'use strict'
 
 const { evidence, listEvidence } = require('./evidence')
+const { CONTAINER_LIMIT } = require('./severity')
 const { formatBytes, formatNumber } = require('../text/format')
 
 /** @typedef {import('./js-heap-leak').Limits} Limits */
@@ -80,7 +81,7 @@ function showSharers ({ containerProcesses: processes }, runway) {
 function nameLimit (signals, limits, runway) {
   // If less room remains than the heap's own limit leaves, the container's limit is reached first.
   return runway < limits.ownRunwayRatio * findOwnRunway(signals)
-    ? 'the container limit'
+    ? CONTAINER_LIMIT
     : 'the heap size limit'
 }
 

@@ -4,7 +4,7 @@
 
 const { ok, unknown } = require('./define-diagnosis')
 const { evidence, listEvidence } = require('./evidence')
-const { MAY_FILL, reaches, sayDeath } = require('./filling')
+const { MAY_FILL, sayDeath, sayReaches } = require('./filling')
 const { severityByTime } = require('./severity')
 const { formatPerHour, sayStanding, timeLeft } = require('./lasting-growth')
 const {
@@ -56,7 +56,7 @@ function judgeFewReadings (signals, limits, ownRunway) {
     severity: severityByTime(runway / growth, limits),
     secondsLeft,
     summary: sayGrows(signals, limits, growth) +
-      `${inTime && ` and ${reaches(isCertain)} ${limitName} ${inTime}`}` +
+      `${inTime && ` and ${sayReaches({ isCertain, limitName, inTime }, signals)}`}` +
       `${isCertain ? '' : `: ${MAY_FILL}`}.`,
     finding: { growthBytesPerSecond: growth, grows: findGrowing(signals) },
     evidence: listEvidence(

@@ -3,7 +3,7 @@
 const { ok, unknown } = require('./define-diagnosis')
 const { evidence, listEvidence } = require('./evidence')
 const {
-  MAY_FILL, extendLine, findCertainBytes, isStraightSince, reaches, sayDeath
+  MAY_FILL, extendLine, findCertainBytes, isStraightSince, sayDeath, sayReaches
 } = require('./filling')
 const { severityByTime } = require('./severity')
 const { sayStanding, timeLeft } = require('./lasting-growth')
@@ -237,7 +237,7 @@ function judgeLine (signals, limits, line, mayBeCertain = true) {
     secondsLeft,
     seconds,
     summary: sayGrows(signals, limits, growth) +
-      `${inTime && ` and ${reaches(isCertain)} ${limitName} ${inTime}`}` +
+      `${inTime && ` and ${sayReaches({ isCertain, limitName, inTime }, signals)}`}` +
       `${isCertain ? '' : `: ${MAY_FILL}`}.`,
     standing: sayStanding('The live heap', rise, seconds),
     finding: { growthBytesPerSecond: growth, grows: findGrowing(signals) },

@@ -3,7 +3,7 @@
 const { ok, unknown } = require('./define-diagnosis')
 const { evidence, listEvidence } = require('./evidence')
 const {
-  MAY_FILL, extendLine, findCertainBytes, isStraightSince, reaches, sayEnded
+  MAY_FILL, extendLine, findCertainBytes, isStraightSince, sayEnded, sayReaches
 } = require('./filling')
 const { nameMemoryLimit, severityByTime } = require('./severity')
 const { ruleOutKnownRise, sayStanding, timeLeft } = require('./lasting-growth')
@@ -288,7 +288,7 @@ function judgeLine (signals, limits, line) {
   const isCertain = isEnough && !pauses && isCollected
   const { secondsLeft, inTime } = timeLeft(pauses ? Infinity : runway / growth, seconds, limits)
   const goes = inTime
-    ? `${reaches(isCertain)} ${limitName} ${inTime}`
+    ? sayReaches({ isCertain, limitName, inTime }, signals)
     : 'is not returned'
   const rate = formatValue(growth, 'bytesPerSecond')
   const subject = subjectOf(place)

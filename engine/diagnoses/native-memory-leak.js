@@ -40,6 +40,7 @@ module.exports = defineDiagnosis({
     'addonsSeen',
     'bufferChurnBytes',
     'containerLimitBytes',
+    'containerProcesses',
     'allocatorAnswerDue',
     'allocatorAsked',
     'allocatorSlackTrend',

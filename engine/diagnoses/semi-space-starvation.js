@@ -213,9 +213,9 @@ module.exports = defineDiagnosis({
     /** @param {typeof first} size */
     const fits = size => hasRoom(size.extraBytes, rssBytes, shareBytes, limits)
     if (first === undefined || (isLarge && !fits(first))) return [USE_LESS]
-    // A larger size must save enough time for its memory, and must fit the container.
+    // A larger size must save more CPU time than its memory costs, and must fit the container.
     const cheapest = larger.reduce((best, next) =>
-      fits(next) && next.gcPauseRatio < best.gcPauseRatio - best.worthRatio ? next : best, first)
+      fits(next) && next.cores < best.cores ? next : best, first)
     const choice = pretenures || outlive ? cheapest : holdLive(cheapest, finding, limits, fits)
     // Pauses caused by external memory do not change.
     const savedRatio = now.scavengePauseRatio + now.ordinaryMajorPauseRatio - choice.gcPauseRatio

@@ -37,9 +37,12 @@ const ROOM_LIMITS = Object.freeze({
 const findMemoryLimit = ({ rssBytes, containerShareBytes, memoryRunwayBytes }) =>
   containerShareBytes ?? rssBytes + (memoryRunwayBytes ?? 0)
 
+/** Name of the limit that the processes of a container share. */
+const CONTAINER_LIMIT = 'the container limit'
+
 /** @param {{ containerLimitBytes: number | null }} signals */
 const nameMemoryLimit = ({ containerLimitBytes }) =>
-  containerLimitBytes === null ? "the machine's memory" : 'the container limit'
+  containerLimitBytes === null ? "the machine's memory" : CONTAINER_LIMIT
 
 /**
  * True for harmless waste.
@@ -53,5 +56,6 @@ function hasRoom (signals, wastedBytes, { limitShareRatio, usedShareRatio }) {
 }
 
 module.exports = {
-  ROOM_LIMITS, URGENCY_LIMITS, findMemoryLimit, hasRoom, nameMemoryLimit, severityByTime
+  CONTAINER_LIMIT, ROOM_LIMITS, URGENCY_LIMITS, findMemoryLimit, hasRoom, nameMemoryLimit,
+  severityByTime
 }

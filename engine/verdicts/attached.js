@@ -52,8 +52,9 @@ const suspectsOf = (diagnosis, { earlySuspects, suspects }) =>
   earlySuspects.get(diagnosis) ?? suspects.get(diagnosis) ?? null
 
 /**
- * Suspects of a symptom: they were found before its cause was known. Diagnoses are loaded with the
- * first frame, so that an exporter starts without them.
+ * Suspects of a symptom: they were found before its cause was known. A CPU profile of a blocked
+ * loop names busy code, which does not cause GCs. Diagnoses are loaded with the first frame, so
+ * that an exporter starts without them.
  * @param {string} cause diagnosis
  * @param {import('./case').Case} known
  * @returns {import('./case').AttachedSuspects | null}
@@ -61,7 +62,8 @@ const suspectsOf = (diagnosis, { earlySuspects, suspects }) =>
 function ofSymptom (cause, known) {
   const { diagnoses } = require('../diagnoses')
   const explains = diagnoses.find(({ id }) => id === cause)?.explains ?? []
-  return explains.map(id => suspectsOf(id, known)).find(found => found !== null) ?? null
+  return explains.map(id => suspectsOf(id, known))
+    .find(found => found !== null && found.kind !== 'cpu_profile') ?? null
 }
 
 /** Places of memory that addons may hold. */

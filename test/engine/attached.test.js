@@ -59,14 +59,15 @@ it('after an attach 98 % of the findings of a preloaded agent are confirmed in t
 })
 
 it.each([
-  ['confirmed', true, 'keep'],
-  ['confirmed', false, 'fill'],
-  ['ok', false, undefined]
-])('a cause that is %s has own suspects (%s), or those of its symptom', (state, own, name) => {
+  ['confirmed', 'heap_profile', true, 'keep'],
+  ['confirmed', 'heap_profile', false, 'fill'],
+  ['confirmed', 'cpu_profile', false, undefined],
+  ['ok', 'heap_profile', false, undefined]
+])('a cause that is %s beside a %s of its symptom; own suspects: %s', (state, kind, own, name) => {
   const target = new Target({ hello: hello(), name: 'api', thread: 'main' })
   const known = findCase(target)
   const attached = (/** @type {string} */ name) => /** @type {any} */ ({
-    captureId: name, suspects: { sites: [], of: 'survivors', packages: [] }
+    captureId: name, kind, suspects: { sites: [], of: 'survivors', packages: [] }
   })
   known.verdicts = /** @type {any} */ ([{ diagnosis: 'buffer-pool-pinning', state }])
   known.suspects.set('js-heap-leak', attached('other'))

@@ -156,6 +156,22 @@ it('a larger semi-space is predicted to cost less, in scavenges and in total', (
   expect(predictYoungGeneration(now, MIB)).toMatchObject({
     scavengesPerSecond: 190,
     gcPauseRatio: 0.4,
-    extraBytes: 0
+    extraBytes: 0,
+    cores: 0.4
   })
+})
+
+it.each([
+  [0.02, 0.02, true],
+  [0.04, 0.0005, true],
+  [0.02, 0.0005, false],
+  [0.005, 0.0005, false]
+])('with %d of the time in scavenges and %d in major GCs, 32 MiB are worth their memory: %s', (
+  scavengePauseRatio, ordinaryMajorPauseRatio, isWorth
+) => {
+  const now = {
+    semiSpaceBytes: 4 * MIB, scavengesPerSecond: 20, scavengePauseRatio, ordinaryMajorPauseRatio
+  }
+  const [at16, at32] = [16, 32].map(mib => predictYoungGeneration(now, mib * MIB))
+  expect(at32.cores < at16.cores).toBe(isWorth)
 })

@@ -385,7 +385,9 @@ describe('a leak in a shared container', () => {
     const leftMib = LIMIT_MIB - 45 - 5 * (15 + SECONDS / 2)
     expect(seconds).toBeGreaterThan(leftMib / 2.5 * 0.9)
     expect(seconds).toBeLessThan((leftMib + 5) / 2.5 * 1.1)
-    expect(app.verdict(0, 'js-heap-leak').evidence.map(({ text }) => text)).toContainEqual(
+    const { summary, evidence } = app.verdict(0, 'js-heap-leak')
+    expect(summary).toMatch(/the container limit in about .*, as 5 processes share it\b/)
+    expect(evidence.map(({ text }) => text)).toContainEqual(
       expect.stringMatching(
         /^5 processes share the container: of its free memory, this one can use at most \d+ MiB\.$/
       )
