@@ -67,6 +67,7 @@ const [start, howTos, operation, reference, evidence, project] = [
   ],
   [
     ['Accuracy', 'docs/accuracy.md', 'accuracy'],
+    ['Unseen apps', 'docs/unseen-apps.md', 'unseen-apps'],
     ['Published leaks', 'docs/realworld.md', 'realworld'],
     ['Holders of leaks', 'docs/retainers.md', 'retainers'],
     ['Published fixes', 'docs/published.md', 'published'],
