@@ -105,6 +105,7 @@ module.exports = defineDiagnosis({
       keeps: !calm,
       // At the limit the process has seconds to live; below it GC only costs time.
       severity: left !== null || (isOnBrink && crowded === '') ? 'critical' : 'warning',
+      secondsLeft: left,
       standing: `The live heap filled ${formatRatio(share)} of its limit` +
         (left === null
           ? `${crowded}, and GC took ${sayCost(signals, limits)}`

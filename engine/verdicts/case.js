@@ -130,4 +130,13 @@ const isFinding = ({ state, opportunity }) =>
  */
 const isIll = target => findCase(target).verdicts.some(isFinding)
 
-module.exports = { Case, findCase, isFinding, isIll }
+/**
+ * True if V8 collects a nearly full heap again and again. It ends a process after four major GCs in
+ * a row that free little, if the app had less than 40 % of the time between them. So memwatch then
+ * runs no full GC of its own: docs/decisions/0116-no-full-gc-in-a-full-heap.md.
+ * @param {import('../history/target').Target} target
+ */
+const thrashes = target => findCase(target).verdicts.some(verdict =>
+  verdict.diagnosis === 'heap-limit-thrash' && isFinding(verdict) && verdict.severity !== 'info')
+
+module.exports = { Case, findCase, isFinding, isIll, thrashes }

@@ -3,7 +3,7 @@
 const { CommandError } = require('../commands/commands')
 const { processOf } = require('@memwatch/engine/history/identity')
 const { figures, signalsOf } = require('@memwatch/engine/signals/index')
-const { findCase } = require('@memwatch/engine/verdicts/case')
+const { findCase, thrashes } = require('@memwatch/engine/verdicts/case')
 const { kinds } = require('./kinds')
 const { findThread, planCapture, planEarlyProfile } = require('./plan-capture')
 const { defaultRules } = require('./rules')
@@ -371,6 +371,8 @@ class AutomaticCaptures {
     if (isKnown) return attempt === 1
     if (isRecent) return true
     if (this.#waiting.length >= MOST_WAITING) return false
+    // V8 runs a full GC for each reading. Only growth that is about to end the process is worth it.
+    if (rule.what === 'heap_profile' && !isUrgent(rule) && thrashes(target)) return false
     const thread = findThread(target, found, this.#targets)
     const plan = planCapture(rule, thread, found)
     if (!plan) return false

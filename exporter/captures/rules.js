@@ -177,7 +177,8 @@ const defaultRules = Object.freeze([
     names: /** @type {const} */ ('inner'),
     isLast: true
   })),
-  row('heap-limit-thrash', 'suspected', 'heap_profile', 'lines that allocate the live objects'),
+  // A profile would run full GCs in a full heap.
+  row('heap-limit-thrash', 'confirmed', 'report', 'size and use of each space of the heap'),
   row('container-limit-mismatch', 'confirmed', 'report', 'limits and flags of the process'),
   row('array-buffer-pile-up', 'suspected', 'allocation_profile', 'lines that allocate the Buffers'),
   row('semi-space-starvation', 'suspected', 'gc_trace', 'what each scavenge frees and promotes'),

@@ -4,7 +4,7 @@ const { outsideHeap } = require('@memwatch/engine/memory/frame-parts')
 const { NATIVE_BASE_BYTES } = require('@memwatch/engine/memory/parts')
 const { limits: IDLE } = require('@memwatch/engine/diagnoses/idle-heap-not-returned')
 const { REST } = require('@memwatch/engine/signals/rest-freed')
-const { findCase } = require('@memwatch/engine/verdicts/case')
+const { findCase, thrashes } = require('@memwatch/engine/verdicts/case')
 const { CommandError } = require('./commands')
 
 /** Diagnoses that judge the live heap after major GCs. */
@@ -51,8 +51,8 @@ const FREED = Object.freeze({ bytes: 8 * 2 ** 20, share: 0.1, withinSeconds: 2.5
  * Requests full GCs from agents that allow it, if leak checks lack readings of the live heap
  * because the app's own major GCs are rare. The agent limits the time of these GCs. Requests stop
  * if the GCs free memory outside the heap. An app at rest whose heap is much larger than its live
- * heap gets none until idle-heap-not-returned is judged. With these limits the app behaves as it
- * would without requests.
+ * heap gets none until idle-heap-not-returned is judged, and a nearly full heap, which V8 collects
+ * often enough, gets none at all. With these limits the app behaves as it would without requests.
  */
 class ForcedReadings {
   #commands
@@ -80,7 +80,7 @@ class ForcedReadings {
     }
     weighFreed(readings, target)
     noteWork(readings, target)
-    if (readings.freed >= FREED.times) return
+    if (readings.freed >= FREED.times || thrashes(target)) return
     if (uptimeSeconds - readings.askedAtSeconds < LEAST_SECONDS) return
     const need = needOf(target)
     if (need === 'none' || (need !== 'suspected' && wouldHeal(readings, target))) return

@@ -3471,11 +3471,9 @@ describe('a thread that waits for a CPU', () => {
     const { verdict } = watch({
       seconds: 60,
       at: t => {
-        const { threadCpuUserSeconds, threadCpuSystemSeconds, ...values } =
-          underQuota(t, 0.4, 0.2)
         return {
           values: {
-            ...values,
+            ...underQuota(t, 0.4, 0.2),
             threadRunSeconds: used * 5 * Math.floor(t / 5),
             cpuUserSeconds: 0.5 * t,
             cpuQuotaCores: 0.5

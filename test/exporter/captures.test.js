@@ -1757,6 +1757,38 @@ describe('automatic captures', () => {
     automatic.changed(a, leak('suspected'))
     expect(asked).toHaveLength(3)
   })
+  it('run no heap profile while V8 collects a full heap all the time, unless it ends soon', async () => {
+    const { automatic, asked, next } = make()
+    const target = new Target({ hello: hello(), name: 'a', thread: 'main' })
+    const full = /** @type {any} */ ({
+      diagnosis: 'heap-limit-thrash',
+      state: 'suspected',
+      severity: 'warning',
+      secondsLeft: null,
+      evidence: []
+    })
+    const found = leak('suspected')
+    findCase(target).verdicts = [found, full]
+    automatic.changed(target, found)
+    await next()
+    expect(asked).toEqual([])
+    findCase(target).verdicts = [found, { ...full, secondsLeft: 40 }]
+    automatic.changed(target, full)
+    expect(asked).toEqual([['a', 'heap_profile', 'heap-limit-thrash']])
+  })
+  it('run the heap profile once the heap has room again', async () => {
+    const { automatic, asked, next } = make()
+    const target = new Target({ hello: hello(), name: 'a', thread: 'main' })
+    const found = leak('suspected')
+    findCase(target).verdicts = [found, /** @type {any} */ ({
+      diagnosis: 'heap-limit-thrash', state: 'suspected', severity: 'warning', secondsLeft: null
+    })]
+    automatic.changed(target, found)
+    await next()
+    findCase(target).verdicts = [found]
+    automatic.seen(target)
+    expect(asked).toEqual([['a', 'heap_profile', 'js-heap-leak']])
+  })
   /**
    * @param {string[]} commands that the agent accepts
    * @param {number} [bytesPerSecond] undefined: the number of GCs is unknown

@@ -75,7 +75,13 @@ describe('full GCs for a leak check', () => {
     ['js-heap-leak is suspected', { 'js-heap-leak': 'suspected' }, [60, 65, 70]],
     ['native-memory-leak is suspected', { 'js-heap-leak': 'ok', 'native-memory-leak': 'suspected' }, [60, 65, 70]],
     ['another check is open', { 'js-heap-leak': 'ok', 'oversized-heap': WAITS }, [60, 65, 70]],
-    ['a leak is confirmed', { 'js-heap-leak': 'confirmed', 'context-leak': WAITS }, []]
+    ['a leak is confirmed', { 'js-heap-leak': 'confirmed', 'context-leak': WAITS }, []],
+    ['V8 collects a full heap all the time', {
+      'js-heap-leak': WAITS, 'heap-limit-thrash': { state: 'suspected', severity: 'warning' }
+    }, []],
+    ['a full heap is quiet', {
+      'js-heap-leak': WAITS, 'heap-limit-thrash': { state: 'suspected', severity: 'info' }
+    }, [60, 65, 70]]
   ])('are requested a minute after the last reading: %s', async (_, verdicts, asked) => {
     const { askedAt, frames, judged } = make()
     judged(verdicts)
