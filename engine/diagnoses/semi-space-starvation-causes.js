@@ -120,9 +120,11 @@ function weighCauses (signals, limits) {
   const areUnexplained = !isPromotion && areFrequent && majors >= limits.ordinaryMajorsPerSecond
   // V8 pretenures: it allocates in the old space what often survived, or is larger than the new
   // space. Neither promotion nor Buffers fill the old space between two of these major GCs.
-  const mayPretenure = areUnexplained && !scavengesTooOften && !isOfLarge &&
-    signals.ordinaryMajorCpuRatio >= limits.ordinaryMajorRatio &&
+  const isDirect = !isPromotion && areOrdinary && !isKept && isAllocatedOld(signals, limits)
+  const arePauses = areUnexplained && signals.ordinaryMajorCpuRatio >= limits.ordinaryMajorRatio
+  const mayPretenure = (arePauses || isDirect) && !scavengesTooOften && !isOfLarge &&
     (signals.externalWaitingBytes ?? Infinity) < limits.promotedPerMajorBytes
+  const live = signals.liveHeapBytes ?? Infinity
   // The live heap may consist of objects that are in use for a short time only. A larger new space
   // would copy those as well.
   const outlive = areUnexplained && scavengesTooOften &&
@@ -131,6 +133,9 @@ function weighCauses (signals, limits) {
     isLarge: isOfLarge,
     isPromotion,
     mayPretenure,
+    isDirect: mayPretenure && isDirect,
+    // Objects that a larger new space must hold. Most of a large live heap is in use for long.
+    heldBytes: isDirect ? live / SCAVENGES_TO_PROMOTE / limits.holdsLiveRatio : live,
     pretenures: mayPretenure && signals.gcWindowSeconds >= limits.gcWindowSeconds,
     outlive: outlive || (isOfLarge && !canGrow),
     canGrow,
@@ -145,6 +150,20 @@ function weighCauses (signals, limits) {
 }
 
 /**
+ * Does the old space rise by much more than scavenges can promote, at a high cost? Then V8
+ * allocates short-lived objects there.
+ * @param {Signals} signals
+ * @param {Limits} limits
+ */
+const isAllocatedOld = (
+  { oldSpaceSwingBytes, promotedPerMajorBytes, ordinaryMajorsPerSecond, ordinaryGcOfCpuRatio },
+  limits
+) => ordinaryMajorsPerSecond >= limits.directMajorsPerSecond &&
+  (ordinaryGcOfCpuRatio ?? 0) >= limits.wastedCpuRatio &&
+  (oldSpaceSwingBytes ?? 0) >= limits.directShareRatio *
+    Math.max(promotedPerMajorBytes ?? Infinity, limits.promotedPerMajorBytes)
+
+/**
  * Does a small new space cause the GCs, and do they cost enough to be worth a change?
  * @param {Signals} signals
  * @param {Limits} limits
@@ -156,8 +175,7 @@ function ruleOutCauses (signals, limits, causes) {
   const { wallRatio, cpuRatio } = causes
   const majors = formatNumber(signals.ordinaryMajorsPerSecond)
   if (pretenures) {
-    const live = signals.liveHeapBytes ?? Infinity
-    const size = holdingSize(live, limits)
+    const size = holdingSize(causes.heldBytes, limits)
     const { semiSpaceMaxBytes, rssBytes, containerShareBytes } = signals
     const extraBytes = newSpaceBytes((size ?? Infinity) - semiSpaceMaxBytes)
     if (hasRoom(extraBytes, rssBytes, containerShareBytes, limits)) return null
@@ -167,7 +185,8 @@ function ruleOutCauses (signals, limits, causes) {
         (size !== undefined
           ? 'and the container has no room for a larger semi-space'
           : 'and whether a larger semi-space holds these objects beside ' +
-            `${formatBytes(live)} of live heap is open; memwatch compare measures it`),
+            `${formatBytes(signals.liveHeapBytes ?? 0)} of live heap is open; memwatch compare ` +
+            'measures it'),
       { openUntil: 'cause', seconds: limits.pretenuringSeconds }
     )
   }

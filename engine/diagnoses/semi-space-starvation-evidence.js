@@ -49,7 +49,12 @@ function showEvidence (signals, limits, target, causes) {
       : evidence('ordinaryMajorPauseRatio', majorRatio, limits.ordinaryMajorRatio, (value, limit) =>
         `${formatNumber(majors)} ordinary major GCs a second, ${value} of wall time` +
         tellPromotion({ promotesTooEarly, marks, limit, live })),
-    wastes && evidence(
+    causes.isDirect && evidence(
+      'oldSpaceSwingBytes', signals.oldSpaceSwingBytes ?? 0,
+      limits.directShareRatio * (signals.promotedPerMajorBytes ?? 0),
+      (value, limit) => `The old space rose by up to ${value} between them (threshold ${limit}).`
+    ),
+    (wastes || causes.isDirect) && evidence(
       'ordinaryGcOfCpuRatio', signals.ordinaryGcOfCpuRatio ?? 0, limits.wastedCpuRatio,
       (value, limit) => `GC takes ${sayCpuShare(signals.ordinaryGcOfCpuRatio ?? 0)}, by its ` +
         `pauses, the number of major GCs and the live heap; the threshold is ${limit}.`

@@ -349,7 +349,8 @@ export const charts = [
       ownMajorsPerForcedRatio: text,
       majorsSeen: text,
       workersMajorsSeen: text,
-      ordinaryMajorsSeen: text
+      ordinaryMajorsSeen: text,
+      oldSpaceSwingBytes: text
     }
   },
   {

@@ -978,6 +978,50 @@ describe('semi-space-starvation', () => {
           : []
       )
     })
+  it.each([
+    ['as told', {}, 'suspected', 64],
+    ['a smaller live heap', { liveMib: 60, majors: 2.5 }, 'suspected', 32],
+    ['an old space that rises by what scavenges promote', { swing: 28 }, 'ok', 0],
+    ['few major GCs', { majors: 0.6, liveMib: 125, cores: 0.25 }, 'ok', 0],
+    ['little marking', { cores: 0.8 }, 'ok', 0],
+    ['Buffers that wait for a GC', { waiting: 60 }, 'ok', 0],
+    ['a larger live heap', { liveMib: 140 }, 'unknown', 0]
+  ])('of an app whose old space rises between major GCs, with %s (%j), is %s: %d MiB', (
+    _, { swing = 62, majors = 1.2, liveMib = 120, cores = 0.5, waiting = 0 }, state, mib
+  ) => {
+    const { verdict } = watch({
+      seconds: 90,
+      at: t => ({
+        semiMib: 4,
+        scavenges: 3,
+        scavengeSeconds: 0.005,
+        majors,
+        majorSeconds: 0.012,
+        liveMib,
+        heapLimitMib: 536,
+        values: {
+          spaces: {
+            new_space: [0, 8 * MIB, 4 * MIB, 0],
+            old_space: [(liveMib + (t % 2) * swing) * MIB, 200 * MIB, 0, 0]
+          },
+          externalBytes: 60 * MIB,
+          externalPeakBytes: (60 + waiting) * MIB,
+          containerLimitBytes: 2048 * MIB,
+          cpuUserSeconds: cores * t,
+          cpuSystemSeconds: 0
+        }
+      }),
+      helloChanges: { execArgv: ['--max-semi-space-size=4'] }
+    })
+    const found = verdict('semi-space-starvation')
+    expect(found.state).toBe(state)
+    expect(found.fix.map(({ change }) => change.flag)).toEqual(
+      state === 'suspected' ? [`--max-semi-space-size=${mib}`] : []
+    )
+    if (state !== 'suspected') return
+    expect(found.summary).toMatch(/old space, and .*, and about \d\d % of CPU time with the work/)
+    expect(found.evidence.map(({ signal }) => signal)).toContain('oldSpaceSwingBytes')
+  })
   it('of such an app is undecided until its GCs were observed for long enough', () => {
     const { verdict } = watch({ seconds: 14, at: () => pretenuring })
     expect(verdict('semi-space-starvation')).toMatchObject({
