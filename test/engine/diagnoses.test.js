@@ -978,7 +978,7 @@ describe('semi-space-starvation', () => {
           : []
       )
     })
-  it.each([
+  it.each(/** @type {[string, Record<string, number>, string, number][]} */ ([
     ['as told', {}, 'suspected', 64],
     ['a smaller live heap', { liveMib: 60, majors: 2.5 }, 'suspected', 32],
     ['an old space that rises by what scavenges promote', { swing: 28 }, 'ok', 0],
@@ -986,7 +986,7 @@ describe('semi-space-starvation', () => {
     ['little marking', { cores: 0.8 }, 'ok', 0],
     ['Buffers that wait for a GC', { waiting: 60 }, 'ok', 0],
     ['a larger live heap', { liveMib: 140 }, 'unknown', 0]
-  ])('of an app whose old space rises between major GCs, with %s (%j), is %s: %d MiB', (
+  ]))('of an app whose old space rises between major GCs, with %s (%j), is %s: %d MiB', (
     _, { swing = 62, majors = 1.2, liveMib = 120, cores = 0.5, waiting = 0 }, state, mib
   ) => {
     const { verdict } = watch({
