@@ -5,19 +5,13 @@ const { isTemporary } = require('../read-file')
 
 const MICROSECONDS = 1e6
 const NANOSECONDS = 1e9
-/**
- * Interval of readings, and their place in it: the exporter judges windows of tens of seconds, and
- * expensive readings run in different frames.
- */
+/** Interval of readings, and their place in it: expensive readings run in different frames. */
 const WAIT_EVERY_FRAMES = 5
 const TURN = 4
-/** A process starved of CPU sends frames seconds apart, and its wait matters most. */
+/** Without CPU, frames come seconds apart, and the wait matters most. */
 const WAIT_AT_LATEST_SECONDS = 6
 
-/**
- * CPU time of the process, read by the main thread only.
- * @returns {import('./collector').Collector}
- */
+/** CPU time of the process, for the main thread only. @returns {import('./collector').Collector} */
 function processCpu () {
   return {
     fields: ['cpuUserSeconds', 'cpuSystemSeconds'],
@@ -29,7 +23,7 @@ function processCpu () {
   }
 }
 
-/** CPU time of this thread, where Node reports it. @returns {import('./collector').Collector} */
+/** CPU time of this thread, since Node 22. @returns {import('./collector').Collector} */
 function threadCpu () {
   return {
     fields: ['threadCpuUserSeconds', 'threadCpuSystemSeconds'],
@@ -43,8 +37,8 @@ function threadCpu () {
 }
 
 /**
- * Time that this thread ran on a CPU, and waited for one: Documentation/scheduler/sched-stats.rst,
- * /proc/<pid>/schedstat. Kernels without CONFIG_SCHED_INFO lack the file.
+ * Time that this thread ran on a CPU, and waited for one: sched-stats.rst of Linux. Kernels without
+ * CONFIG_SCHED_INFO lack the file.
  * @param {{ read?: (file: string) => string }} [dependencies]
  * @returns {import('./collector').Collector}
  */
@@ -70,9 +64,8 @@ function runQueue ({ read = readInOneCall } = {}) {
 }
 
 /**
- * An app may terminate a worker between any two calls and leave its descriptors open
- * (`trackUnmanagedFds: false`). With this encoding one call of C++ opens, reads and closes the
- * file.
+ * One call of C++ opens, reads and closes the file with this encoding: an app may terminate a
+ * worker between two calls, and `trackUnmanagedFds: false` leaves its descriptors open.
  * @param {string} file
  */
 const readInOneCall = file => readFileSync(file, 'utf8')

@@ -234,11 +234,11 @@ module.exports = defineDiagnosis({
     return [
       ...(outlive ? [USE_LESS] : []),
       {
-        title: (isTrial
-          ? `Try semi-spaces of up to ${megabytes} MiB`
-          : `Let semi-spaces grow to ${megabytes} MiB`) +
+        title: sayChange(megabytes, { isTrial, pretenures }) +
           (oldMib === null ? '' : `, and the old space to ${oldMib} MiB`),
         change: nodeFlagChange(target, {
+          // V8 decides early, while semi-spaces are small, which objects begin in the old space.
+          ...(pretenures && { '--min-semi-space-size': megabytes }),
           '--max-semi-space-size': megabytes,
           ...(oldMib !== null && { '--max-old-space-size': oldMib })
         }),
@@ -270,6 +270,17 @@ module.exports = defineDiagnosis({
     ]
   }
 })
+
+/**
+ * @param {number} megabytes
+ * @param {{ isTrial: boolean, pretenures: boolean }} of
+ */
+function sayChange (megabytes, { isTrial, pretenures }) {
+  if (isTrial) return `Try semi-spaces of up to ${megabytes} MiB`
+  return pretenures
+    ? `Let semi-spaces have ${megabytes} MiB from the start`
+    : `Let semi-spaces grow to ${megabytes} MiB`
+}
 
 /** @param {number} semiSpaceBytes */
 const sayWorker = semiSpaceBytes =>

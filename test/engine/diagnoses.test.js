@@ -974,7 +974,12 @@ describe('semi-space-starvation', () => {
         [change.flag, signal, Math.round(from), to]
       )).toEqual(
         state === 'suspected'
-          ? [[`--max-semi-space-size=${mib}`, 'ordinaryMajorsPerSecond', 12, 0]]
+          ? [[
+              `--min-semi-space-size=${mib} --max-semi-space-size=${mib}`,
+              'ordinaryMajorsPerSecond',
+              12,
+              0
+            ]]
           : []
       )
     })
@@ -1016,7 +1021,9 @@ describe('semi-space-starvation', () => {
     const found = verdict('semi-space-starvation')
     expect(found.state).toBe(state)
     expect(found.fix.map(({ change }) => change.flag)).toEqual(
-      state === 'suspected' ? [`--max-semi-space-size=${mib}`] : []
+      state === 'suspected'
+        ? [`--min-semi-space-size=${mib} --max-semi-space-size=${mib}`]
+        : []
     )
     if (state !== 'suspected') return
     expect(found.summary).toMatch(/old space, and .*, and about \d\d % of CPU time with the work/)
