@@ -160,7 +160,7 @@ const isAllocatedOld = (
   limits
 ) => ordinaryMajorsPerSecond >= limits.directMajorsPerSecond &&
   (ordinaryGcOfCpuRatio ?? 0) >= limits.wastedCpuRatio &&
-  (oldSpaceSwingBytes ?? 0) >= limits.directShareRatio *
+  (oldSpaceSwingBytes ?? 0) >= limits.directRiseRatio *
     Math.max(promotedPerMajorBytes ?? Infinity, limits.promotedPerMajorBytes)
 
 /**

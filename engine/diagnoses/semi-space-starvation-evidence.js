@@ -51,7 +51,7 @@ function showEvidence (signals, limits, target, causes) {
         tellPromotion({ promotesTooEarly, marks, limit, live })),
     causes.isDirect && evidence(
       'oldSpaceSwingBytes', signals.oldSpaceSwingBytes ?? 0,
-      limits.directShareRatio * (signals.promotedPerMajorBytes ?? 0),
+      limits.directRiseRatio * (signals.promotedPerMajorBytes ?? 0),
       (value, limit) => `The old space rose by up to ${value} between them (threshold ${limit}).`
     ),
     (wastes || causes.isDirect) && evidence(

@@ -131,7 +131,7 @@ module.exports = defineDiagnosis({
     // V8 allocates in the old space for certain if this rises by so many times what scavenges can
     // promote, and falls again at so many major GCs a second. A gateway measured 6 times and 1.2;
     // caches whose entries expire, and batches, up to 5 times with 0.2, and 2 times with 1.1.
-    directShareRatio: 3,
+    directRiseRatio: 3,
     directMajorsPerSecond: 0.8,
     // An undecided verdict about such major GCs ends after half of this time without them, so a
     // load near the limits seldom changes it.

@@ -52,9 +52,9 @@ const suspectsOf = (diagnosis, { earlySuspects, suspects }) =>
   earlySuspects.get(diagnosis) ?? suspects.get(diagnosis) ?? null
 
 /**
- * Suspects of a symptom: they were found before its cause was known. A CPU profile of a blocked
- * loop names busy code, which does not cause GCs. Diagnoses are loaded with the first frame, so
- * that an exporter starts without them.
+ * Suspects of a symptom: they were found before its cause was known. The code that GCs interrupt
+ * does not cause them, so those of a blocked loop do not count. Diagnoses are loaded with the first
+ * frame, so that an exporter starts without them.
  * @param {string} cause diagnosis
  * @param {import('./case').Case} known
  * @returns {import('./case').AttachedSuspects | null}
@@ -62,9 +62,12 @@ const suspectsOf = (diagnosis, { earlySuspects, suspects }) =>
 function ofSymptom (cause, known) {
   const { diagnoses } = require('../diagnoses')
   const explains = diagnoses.find(({ id }) => id === cause)?.explains ?? []
-  return explains.map(id => suspectsOf(id, known))
-    .find(found => found !== null && found.kind !== 'cpu_profile') ?? null
+  return explains.filter(id => id !== OF_BUSY_CODE).map(id => suspectsOf(id, known))
+    .find(found => found !== null) ?? null
 }
+
+/** The diagnosis whose suspects are busy code. */
+const OF_BUSY_CODE = 'event-loop-blocked'
 
 /** Places of memory that addons may hold. */
 const ADDON_PLACES = ['native', 'external']

@@ -59,21 +59,30 @@ it('after an attach 98 % of the findings of a preloaded agent are confirmed in t
 })
 
 it.each([
-  ['confirmed', 'heap_profile', true, 'keep'],
-  ['confirmed', 'heap_profile', false, 'fill'],
-  ['confirmed', 'cpu_profile', false, undefined],
-  ['ok', 'heap_profile', false, undefined]
-])('a cause that is %s beside a %s of its symptom; own suspects: %s', (state, kind, own, name) => {
+  ['confirmed', true, 'keep'],
+  ['confirmed', false, 'fill'],
+  ['ok', false, undefined]
+])('a cause that is %s has own suspects (%s), or those of its symptom', (state, own, name) => {
   const target = new Target({ hello: hello(), name: 'api', thread: 'main' })
   const known = findCase(target)
   const attached = (/** @type {string} */ name) => /** @type {any} */ ({
-    captureId: name, kind, suspects: { sites: [], of: 'survivors', packages: [] }
+    captureId: name, suspects: { sites: [], of: 'survivors', packages: [] }
   })
   known.verdicts = /** @type {any} */ ([{ diagnosis: 'buffer-pool-pinning', state }])
   known.suspects.set('js-heap-leak', attached('other'))
   known.suspects.set('native-memory-leak', attached('fill'))
   if (own) known.suspects.set('buffer-pool-pinning', attached('keep'))
   expect(attachedVerdicts(target)[0].suspects?.captureId).toBe(name)
+})
+
+it('a full heap has no suspects of the loop that its GCs block', () => {
+  const target = new Target({ hello: hello(), name: 'api', thread: 'main' })
+  const known = findCase(target)
+  known.verdicts = /** @type {any} */ ([{ diagnosis: 'heap-limit-thrash', state: 'confirmed' }])
+  known.suspects.set('event-loop-blocked', /** @type {any} */ ({
+    captureId: 'busy', suspects: { sites: [], of: 'time', packages: [] }
+  }))
+  expect(attachedVerdicts(target)[0].suspects).toBeNull()
 })
 
 it('a finding of native memory names the loaded addons, one of the heap does not', async () => {
