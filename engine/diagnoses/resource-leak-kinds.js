@@ -39,8 +39,8 @@ const KINDS = Object.freeze(
       of: 'messagePorts',
       trend: 'messagePortsTrend',
       site: 'Search for new MessageChannel and new BroadcastChannel in code that runs more than ' +
-        'once: close() each channel when its last message has come. If threads pile up as well, ' +
-        'the ports are those of workers.'
+        'once: close() one port of each channel after its last message. If threads pile up as ' +
+        'well, the ports are those of workers.'
     },
     {
       name: 'file watchers',

@@ -101,8 +101,8 @@ function sayWorth (limits, { isLarge, pretenures }, limit) {
     return `A still larger new space may save much of them from ${least} of CPU time on.`
   }
   return 'A change is worthwhile if scavenges and the major GCs that they cause take ' +
-    `${limit} of CPU time, or ${formatRatio(limits.wastedPauseRatio)} and, with the work of other ` +
-    `threads, ${formatRatio(limits.wastedCpuRatio)} of the CPU time that the process uses.`
+    `${limit} of CPU time, or ${formatRatio(limits.wastedPauseRatio)} and, with the work of ` +
+    `other threads, ${formatRatio(limits.wastedCpuRatio)} of the CPU time that the process uses.`
 }
 
 /**

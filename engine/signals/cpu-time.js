@@ -316,9 +316,9 @@ module.exports = {
     externalMarkingRatio: markingSignal('externalMajors', 'major GCs for external memory'),
     ordinaryGcOfCpuRatio: /** @type {Signal} */ ({
       unit: 'ratio',
-      help: 'Estimated share of CPU time in scavenges and ordinary major GCs, pauses and the work ' +
-        `of other threads, over the last ${RATE_SECONDS} s: of the process, or of a worker and ` +
-        'the threads that mark for it.',
+      help: 'Estimated share of CPU time in scavenges and ordinary major GCs, pauses and the ' +
+        `work of other threads, over the last ${RATE_SECONDS} s: of the process, or of a worker ` +
+        'and the threads that mark for it.',
       compute: ordinaryGcRatio
     }),
     recentGcCpuRatio: shareSignal('gcPauseSeconds', 'GCs of all kinds', NOW_SECONDS),

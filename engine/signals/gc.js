@@ -63,8 +63,8 @@ module.exports = {
   }),
   oldSpaceSwingBytes: /** @type {Signal} */ ({
     unit: 'bytes',
-    help: `Range of the used old space over the last ${RATE_SECONDS} s: what came into it between ` +
-      'two major GCs, if the live heap is level.',
+    help: `Range of the used old space over the last ${RATE_SECONDS} s: what came into it ` +
+      'between two major GCs, if the live heap is level.',
     compute: window => {
       const { values } = window.points('oldSpaceBytes', RATE_SECONDS)
       return values.length > 0 ? Math.max(...values) - Math.min(...values) : null

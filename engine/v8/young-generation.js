@@ -38,7 +38,7 @@ const BYTES_PER_CORE = 7.5 * 2 ** 30
  * @property {number} scavengesPerSecond
  * @property {number} gcPauseRatio share of wall time in scavenges and ordinary major GCs
  * @property {number} extraBytes resident memory that the larger size is expected to add
- * @property {number} cores CPU time a second, and its memory at the price of CPU time
+ * @property {number} cores cost: cores used by pauses, and the extra memory at the price of cores
  */
 
 /**

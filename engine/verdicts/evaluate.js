@@ -101,9 +101,8 @@ function evaluate (
   )
   const changed = known.verdicts.filter(({ state }, i) =>
     state !== (before[i]?.state ?? 'unknown'))
-  const found = [...changed, ...before.filter(({ state }, i) =>
-    state !== known.verdicts[i].state)].some(isFinding)
-  if (found) known.unchangedSinceSeconds = window.nowSeconds
+  const replaced = before.filter(({ state }, i) => state !== known.verdicts[i].state)
+  if ([...changed, ...replaced].some(isFinding)) known.unchangedSinceSeconds = window.nowSeconds
   return changed
 }
 

@@ -863,7 +863,7 @@ describe('semi-space-starvation', () => {
   })
 
   it.each(/** @type {const} */ ([
-    [0.08, 0.24, 110, 2.7, 'confirmed', / 8 % of the time, and about 6\d % of CPU time with the work/],
+    [0.08, 0.24, 110, 2.7, 'confirmed', / 8 % of the time, and about 6\d % of CPU time with/],
     [0.08, 0.24, 40, 1, 'confirmed', / 8 % of the time, and about 4\d % of CPU time with the work/],
     [0.08, 0.6, 110, 2.7, 'suspected', /8 % of the time\.$/],
     [0.05, 0.15, 40, 1, 'ok', /take 5 % of the time/],
@@ -4745,7 +4745,7 @@ it.each([[90, 15], [98, 15], [100, 2]])(
   }
 )
 
-it('a growing heap is evaluated at a twentieth of the time to its limit, at most every 15 s', () => {
+it('a growing heap is evaluated at a twentieth of the time to its limit, up to every 15 s', () => {
   /** @type {{ seconds: number, left: number }[]} */
   const intervals = []
   let before = { at: NaN, left: Infinity }

@@ -1757,7 +1757,7 @@ describe('automatic captures', () => {
     automatic.changed(a, leak('suspected'))
     expect(asked).toHaveLength(3)
   })
-  it('run no heap profile while V8 collects a full heap all the time, unless it ends soon', async () => {
+  it('run no heap profile while V8 collects a full heap, unless it ends soon', async () => {
     const { automatic, asked, next } = make()
     const target = new Target({ hello: hello(), name: 'a', thread: 'main' })
     const full = /** @type {any} */ ({
