@@ -129,7 +129,7 @@ module.exports = defineDiagnosis({
     // GC (kMinGrowingFactor).
     growsLeastRatio: 0.1,
     // V8 allocates in the old space if this rises by so many times what scavenges can promote, at
-    // so many major GCs a second. A program whose objects V8 pretenured measured 6 times and 1.2.
+    // so many major GCs a second. A program whose objects V8 pretenures had 6 times and 1.2.
     // Caches whose entries expire measured 5 times and 0.2, a batch program 2 times and 1.1.
     directRiseRatio: 3,
     directMajorsPerSecond: 0.8,
