@@ -78,7 +78,8 @@ describeWithTools('a starving app pages until it gets the fix', tools => {
       thread: 'main',
       diagnosis: 'semi-space-starvation'
     })
-    expect(firing.annotations.fix).toMatch(/^NODE_OPTIONS=--max-semi-space-size=(8|16|32)$/)
+    // On a slow machine more jobs are in flight, and the fix holds their objects with 64 MiB.
+    expect(firing.annotations.fix).toMatch(/^NODE_OPTIONS=--max-semi-space-size=(8|16|32|64)$/)
     expect(firing.annotations.description).toContain(firing.annotations.fix)
     expect(firing.annotations.runbook_url).toMatch(/MemwatchSemiSpaceStarvation\.md$/)
     expect(
