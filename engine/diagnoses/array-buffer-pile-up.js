@@ -96,6 +96,8 @@ module.exports = defineDiagnosis({
     markedWaitingBytes: 16 * 2 ** 20,
     // A third of a core.
     urgentMarkedBytesPerSecond: 256 * 2 ** 20,
+    // With this share of throttled periods, requests wait for CPU time that marking uses.
+    throttledRatio: STARVATION.throttledRatio,
     // V8 11.3 and 12.4 report such collections as ordinary. They are for Buffers if scavenges
     // promoted less than this before each of them, in bytes and as a share of the live heap, and
     // the live heap fills less than this share of its limit.
@@ -148,7 +150,8 @@ module.exports = defineDiagnosis({
     }
     const isCostly = cpuRatio >= limits.certainMajorRatio
     const isUrgent = marks
-      ? majors * (signals.liveHeapBytes ?? 0) >= limits.urgentMarkedBytesPerSecond
+      ? majors * (signals.liveHeapBytes ?? 0) >= limits.urgentMarkedBytesPerSecond ||
+        (signals.cpuThrottledRatio ?? 0) >= limits.throttledRatio
       : isCostly
     const isMuch =
       isCostly ||

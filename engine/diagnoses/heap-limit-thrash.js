@@ -84,7 +84,7 @@ module.exports = defineDiagnosis({
     // r² of growth that may be a leak: five times the scatter around its line.
     growthFit: 0.85
   },
-  explains: ['semi-space-starvation', 'event-loop-blocked'],
+  explains: ['semi-space-starvation', 'event-loop-blocked', 'cpu-throttling'],
   holds: 'objects',
   runbook: 'MemwatchHeapLimitThrash',
 

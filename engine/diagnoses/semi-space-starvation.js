@@ -145,7 +145,7 @@ module.exports = defineDiagnosis({
     // A larger new space must fit the container's free memory, with a tenth of it to spare.
     spareShareRatio: 0.9
   },
-  explains: [],
+  explains: ['cpu-throttling'],
   runbook: 'MemwatchSemiSpaceStarvation',
 
   /** @returns {import('./define-diagnosis').Judgement<Finding>} */
@@ -161,13 +161,16 @@ module.exports = defineDiagnosis({
     const isSettled =
       signals.gcWindowSeconds >= limits.gcWindowSeconds &&
       (causes.promotesTooEarly || (signals.lifeCpuSeconds ?? 0) >= limits.lifeCpuSeconds)
-    const isUrgent = cpuRatio >= limits.pauseRatio
-    const isCostly = isUrgent || wastesCpuTime(signals, limits, causes)
+    const arePausesLong = cpuRatio >= limits.pauseRatio
+    const isCostly = arePausesLong || wastesCpuTime(signals, limits, causes)
+    // Requests wait for long pauses, and for a CPU limit that GC uses up.
+    const isUrgent = arePausesLong || ((isCostly || causes.isDirect) &&
+      (signals.cpuThrottledRatio ?? 0) >= limits.throttledRatio)
     const isConfirmed = isCostly && isSettled && !pretenures && !outlive && !causes.isLarge
     /** @param {Parameters<typeof tellCause>[3]} verbs */
     const tell = verbs =>
       `${tellCause(signals, limits, causes, verbs)} ${wallAndCpu(signals, wallRatio, cpuRatio)}` +
-      ((isConfirmed && !isUrgent) || causes.isDirect ? `, and ${sayGc(signals)}` : '')
+      ((isConfirmed && !arePausesLong) || causes.isDirect ? `, and ${sayGc(signals)}` : '')
     const now = tell(['force', 'promote', 'takes', 'copy'])
     return {
       state: isConfirmed ? 'confirmed' : 'suspected',
@@ -196,7 +199,7 @@ module.exports = defineDiagnosis({
         besideBytes: Math.max(signals.besideHeapBytes ?? 0, signals.besideHeapPeakBytes ?? 0)
       },
       evidence: showEvidence(signals, limits, target, causes),
-      impact: isUrgent || signals.ordinaryGcOfCpuRatio === null
+      impact: arePausesLong || signals.ordinaryGcOfCpuRatio === null
         ? `Requests wait during GC pauses, which take ${formatRatio(wallRatio)} of wall time. GC ` +
           'threads use about as much CPU time as the pauses.'
         : `GC takes ${sayCpuShare(signals.ordinaryGcOfCpuRatio)}.`

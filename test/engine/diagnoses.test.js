@@ -1782,7 +1782,9 @@ describe('a heap that a full GC of memwatch frees in an app at rest', () => {
 })
 
 describe('major GCs for Buffers beside a large live heap', () => {
-  const joined = (changes = {}, majors = 2.8, cores = 0.45, limitMib = 512) => watch({
+  const joined = (
+    changes = {}, majors = 2.8, cores = 0.45, limitMib = 512, throttledRatio = 0
+  ) => watch({
     seconds: 60,
     helloChanges: { execArgv: ['--max-old-space-size=512', '--max-semi-space-size=2'] },
     at: t => ({
@@ -1798,6 +1800,8 @@ describe('major GCs for Buffers beside a large live heap', () => {
         ...busyLoop(t),
         cpuUserSeconds: cores * t,
         cpuSystemSeconds: 0,
+        cpuPeriods: 10 * t,
+        cpuThrottledPeriods: throttledRatio * 10 * t,
         containerLimitBytes: limitMib * MIB
       },
       ...changes
@@ -1839,12 +1843,18 @@ describe('major GCs for Buffers beside a large live heap', () => {
     expect(joined(changes, majors, cores).state).toBe('confirmed')
   })
   it.each([
-    [512, 1, 'warning'],
-    [2048, 1, 'info'],
-    [2048, 2.8, 'warning']
-  ])('in a container of %i MiB, %f a second: %s', (limitMib, majors, severity) => {
-    expect(joined({}, majors, 0.3, limitMib)).toMatchObject({ state: 'confirmed', severity })
-  })
+    [512, 1, 0, 'warning'],
+    [2048, 1, 0, 'info'],
+    [2048, 1, 0.2, 'info'],
+    [2048, 1, 0.3, 'warning'],
+    [2048, 2.8, 0, 'warning']
+  ])(
+    'in a container of %i MiB, %f a second, with %f of the periods throttled: %s',
+    (limitMib, majors, throttledRatio, severity) => {
+      expect(joined({}, majors, 0.3, limitMib, throttledRatio))
+        .toMatchObject({ state: 'confirmed', severity })
+    }
+  )
 })
 
 it.each([[0, false], [2, true]])(
@@ -3357,7 +3367,7 @@ describe('a thread that waits for a CPU', () => {
         : /^$/)
     })
 
-  it.each([[100, 'warning'], [50, 'info']])(
+  it.each([[100, 'warning'], [50, 'warning'], [20, 'info']])(
     'GC helper threads that use up the quota in %d %% of the periods: starvation is a %s',
     (periods, severity) => {
       const { verdict } = watch({

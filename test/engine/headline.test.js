@@ -289,6 +289,16 @@ describe('the headline', () => {
       'Suspected: js-heap-leak: js-heap-leak is suspected Also confirmed: heap-limit-thrash.'
     ],
     [
+      'suspected GC before the CPU limit that it uses up',
+      [
+        verdict('semi-space-starvation', 'suspected', warning),
+        verdict('cpu-throttling', 'confirmed', warning)
+      ],
+      'suspected',
+      'Suspected: semi-space-starvation: semi-space-starvation is suspected Also confirmed: ' +
+        'cpu-throttling.'
+    ],
+    [
       'a suspected symptom that is more severe than its cause',
       [verdict('js-heap-leak', 'suspected'), verdict('resource-leak', 'suspected', warning)],
       'suspected',
