@@ -28,7 +28,7 @@ module.exports = defineDiagnosis({
     'rssTrend',
     'allocatorAsked',
     'allocatorRetainedBytes',
-    'memoryRunwayBytes',
+    'rssRunwayBytes',
     'heapResidentBytes',
     'containerLimitHitsPerSecond',
     'semiSpaceMaxBytes',
@@ -285,7 +285,7 @@ function judgeAlone (signals, limits, finding, target) {
         `RSS reached ${value} of the limit in that time (a warning from ${limit} on).`),
       within > 0 && evidence('rssGrowthBytesPerSecond', signals.rssTrend?.slope ?? 0, 0, value =>
         `RSS grows by ${value}, and would reach the limit within ${formatSeconds(within)}: ` +
-        `${formatBytes(signals.memoryRunwayBytes ?? 0)} are left.`),
+        `${formatBytes(signals.rssRunwayBytes ?? 0)} are left.`),
       hits && evidence('containerLimitHitsPerSecond', hits, 0, value =>
         `Memory use reached the limit ${value}; each time the kernel had to reclaim memory.`)
     ),
@@ -332,7 +332,7 @@ function showRss ({ rssBytes, neighbours }, limit, heapShare, limits) {
  * @returns {number} seconds within which it reaches the limit; 0 if it does not soon
  */
 function fillsWithin (signals, limits, limit) {
-  const { rssTrend, memoryRunwayBytes: runway, heapResidentBytes } = signals
+  const { rssTrend, rssRunwayBytes: runway, heapResidentBytes } = signals
   if (rssTrend === null || runway === null) return 0
   const { slope, score, fit, steadinessRatio } = rssTrend
   const [isLine, seconds] = steadinessRatio === null

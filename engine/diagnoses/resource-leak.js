@@ -40,7 +40,7 @@ module.exports = defineDiagnosis({
     'heapSizeLimitBytes',
     'outsideHeapTrend',
     'rssTrend',
-    'memoryRunwayBytes',
+    'rssRunwayBytes',
     'containerLimitBytes',
     'eventLoopUtilizationRatio',
     'cpuThrottledRatio',
@@ -301,7 +301,7 @@ const reachedThreshold = (steady, { certainSteadinessRatio, steadinessRatio, lev
  */
 function findBound (signals, limits, cause, isOfLoad) {
   const { of: kind, descriptorsEach, perSecond, seconds } = cause
-  const { maxFileDescriptors: most, fileDescriptorsOpen, memoryRunwayBytes, rssTrend } = signals
+  const { maxFileDescriptors: most, fileDescriptorsOpen, rssRunwayBytes, rssTrend } = signals
   const { liveHeapBytes: live, liveHeapShareRatio: share, liveHeapTrend } = signals
   /** @type {Bound[]} */
   const bounds = []
@@ -329,8 +329,8 @@ function findBound (signals, limits, cause, isOfLoad) {
   const isOutside = (signals.outsideHeapTrend?.slope ?? 0) >=
     limits.outsideShareRatio * (rssTrend?.slope ?? 0)
   const mayBeHeap = kind !== 'children' && kind !== 'threads' &&
-    liveHeapTrend === null && !isOutside && heapRoomBytes < (memoryRunwayBytes ?? 0)
-  if (!mayBeHeap) push('memory', memoryRunwayBytes, rssTrend)
+    liveHeapTrend === null && !isOutside && heapRoomBytes < (rssRunwayBytes ?? 0)
+  if (!mayBeHeap) push('memory', rssRunwayBytes, rssTrend)
   push('heap', live === null || !share ? null : live / share - live, liveHeapTrend)
   return bounds.sort((a, b) => a.secondsLeft - b.secondsLeft)[0] ?? null
 }

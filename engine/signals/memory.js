@@ -48,6 +48,18 @@ function peakShareRatio (window, seconds) {
     : null
 }
 
+/**
+ * Memory that is left beside all processes in the container.
+ * @param {import('../history/window').Window} window
+ * @returns {number | null} bytes
+ */
+function leftBeside ({ values: { containerLimitBytes, rssBytes }, hello, neighbours }) {
+  const limit = containerLimitBytes ?? hello.hostMemoryBytes
+  return limit === undefined || rssBytes === undefined
+    ? null
+    : Math.max(0, limit - rssBytes - neighbours.memoryBytes)
+}
+
 /** @param {import('../history/window').Window} window */
 const besideHeap = window => {
   const { rssBytes } = window.values
@@ -130,14 +142,20 @@ module.exports = {
     unit: 'bytes',
     expected: 'on Linux, from /proc',
     help:
-      "Memory left for this process, up to the container's limit, or the machine's memory without " +
-        'one. Growing processes in the container share this memory.',
+      "Memory left for growth outside the heap, up to the container's limit, or the machine's " +
+        'memory without one. Growing processes in the container share this memory.',
     compute: window => {
-      const { containerLimitBytes, rssBytes } = window.values
-      const limit = containerLimitBytes ?? window.hello.hostMemoryBytes
-      if (limit === undefined || rssBytes === undefined) return null
-      const left = Math.max(0, limit - rssBytes - window.neighbours.memoryBytes)
-      return left * partOfRoom(window, outsideTrend(window).trend?.slope)
+      const left = leftBeside(window)
+      return left && left * partOfRoom(window, outsideTrend(window).trend?.slope)
+    }
+  }),
+  rssRunwayBytes: /** @type {Signal} */ ({
+    unit: 'bytes',
+    expected: 'on Linux, from /proc',
+    help: 'The same for the growth of RSS, of which memory outside the heap may be a part.',
+    compute: window => {
+      const left = leftBeside(window)
+      return left && left * partOfRoom(window, rssGrowth(window).trend?.slope)
     }
   }),
   besideHeapBytes: /** @type {Signal} */ ({

@@ -50,7 +50,7 @@ const NAMES = Object.freeze({
   ...nameAll('memory that malloc holds', [
     'allocatorSlackBytes', 'allocatorSlackNowBytes', 'mappedNativeBytes'
   ]),
-  ...nameAll('memory that is left', ['memoryRunwayBytes']),
+  ...nameAll('memory that is left', ['memoryRunwayBytes', 'rssRunwayBytes']),
   ...nameAll('mean wait for the event loop', [
     'expectedWaitCpuSeconds', 'expectedWaitSeconds', 'longBlocksWaitSeconds'
   ]),

@@ -380,6 +380,14 @@ describe('a leak in a shared container', () => {
     expect(one).toBeCloseTo((freeMib + 5) / 0.5, -1)
     expect(five).toBeCloseTo((freeMib + 5 - 4 * 45) / 0.5, -1)
   })
+  it('leaves half of the free memory to RSS if two leak, whatever part of it is heap', () => {
+    const { app } = runway(2, () => true)
+    const { rssRunwayBytes, rssTrend, outsideHeapTrend } = app.signals(0)
+    expect(defined(outsideHeapTrend).slope).toBe(0)
+    const leftMib = LIMIT_MIB - 45 - 2 * (15 + SECONDS / 2)
+    expect(defined(rssRunwayBytes) / MIB).toBeCloseTo(leftMib / 2, -1)
+    expect(defined(rssRunwayBytes) / defined(rssTrend).slope).toBeCloseTo(leftMib, -2)
+  })
   it('has a fifth of the time if all five leak', () => {
     const { seconds, app } = runway(5, () => true)
     const leftMib = LIMIT_MIB - 45 - 5 * (15 + SECONDS / 2)
