@@ -362,8 +362,10 @@ class ReportText {
       ? bugs
       : bugs.filter(({ likely }) => likely).slice(0, MOST_KNOWN_BUGS)
     for (const { text, workaround, thread } of described) {
-      const around = workaround === null ? '' : ` Workaround: ${workaround}.`
-      this.#say(`${isTold ? 'Known issue.' : text}${around} ${thread}`, 2)
+      // The headline also names the condition of a known issue.
+      const bug = isTold ? 'The known issue above.' : text
+      const around = workaround === null ? '' : ` Workaround if it is the cause: ${workaround}.`
+      this.#say(`${bug}${around} ${thread}`, 2)
     }
     const others = bugs.filter(bug => !described.includes(bug))
     if (others.length === 0) return

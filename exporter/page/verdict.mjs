@@ -264,7 +264,7 @@ export const holdersOf = ({ file, atUnixMs, sinceUnixMs, refused, piles }) => [
 export const knownBugsOf = bugs => [
   h('h3', {}, 'Known bugs'),
   h('ul', {}, ...bugs.slice(0, SHOWN_SUSPECTS).map(({ text, workaround, thread }) => {
-    const around = workaround === null ? '' : ` Workaround: ${workaround}.`
+    const around = workaround === null ? '' : ` Workaround if it is the cause: ${workaround}.`
     return h('li', {}, `${text}${around} `, h('a', { href: thread }, 'Thread'))
   }))
 ]
