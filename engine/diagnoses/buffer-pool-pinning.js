@@ -15,8 +15,9 @@ module.exports = defineDiagnosis({
   title: 'Small slices keep whole Buffers alive',
   severity: 'warning',
   scope: 'isolate',
-  requires: ['bufferPoolBytes', 'arrayBuffersFloorBytes', 'rssBytes', 'bufferSlabsFollowed'],
+  requires: ['bufferPoolBytes', 'arrayBuffersFloorBytes', 'bufferSlabsFollowed'],
   uses: [
+    'rssBytes',
     'bufferSlabsKeptRatio',
     'bufferSlicesFillRatio',
     'bufferSlabsCountedBytes',
@@ -40,7 +41,7 @@ module.exports = defineDiagnosis({
     // slabs may outlive their use beside other Buffers that retain more.
     poolShareRatio: 0.5,
     // Retained memory below one of these limits is no problem. After a count they apply to the part
-    // that no slice uses.
+    // that no slice uses. The second one is a share of RSS, which a worker thread does not know.
     arrayBuffersFloorBytes: 48 * 2 ** 20,
     arrayBuffersShareRatio: 0.25,
     // Steadiness of the trend above which the summary says that the retained Buffers grow.
@@ -83,6 +84,7 @@ module.exports = defineDiagnosis({
         slabBytes: isPool ? slab : null,
         poolRatio: signals.bufferPoolCountedRatio ?? 1,
         pinnedBytes,
+        retainedBytes: floor,
         rssBytes,
         isFillKnown: fill !== null
       },
@@ -94,11 +96,17 @@ module.exports = defineDiagnosis({
     }
   },
 
-  fix ({ slabBytes, poolRatio, pinnedBytes, rssBytes, isFillKnown }, _, limits) {
+  fix ({ slabBytes, poolRatio, pinnedBytes, retainedBytes, rssBytes, isFillKnown }, _, limits) {
     // Slices that fill their slabs save nothing.
-    const predicted = (/** @type {number} */ savedBytes) => isFillKnown
-      ? [prediction('rssBytes', rssBytes, rssBytes - limits.releasedShareRatio * savedBytes)]
-      : []
+    const predicted = (/** @type {number} */ savedBytes) => {
+      if (!isFillKnown) return []
+      const saved = limits.releasedShareRatio * savedBytes
+      return [
+        rssBytes === null
+          ? prediction('arrayBuffersFloorBytes', retainedBytes, Math.max(0, retainedBytes - saved))
+          : prediction('rssBytes', rssBytes, rssBytes - saved)
+      ]
+    }
     const copies = {
       title: 'Copy the kept parts',
       change: {
@@ -136,10 +144,11 @@ module.exports = defineDiagnosis({
 /** @typedef {typeof module.exports.limits} Limits */
 /** @typedef {Parameters<typeof module.exports.judge>[0]} Signals */
 /**
- * @typedef {Record<'poolRatio' | 'pinnedBytes' | 'rssBytes', number> &
- *   { slabBytes: number | null, isFillKnown: boolean }} Finding slabBytes: null if the Buffers do
- *   not belong to the pool; poolRatio: share of them that may belong to it; isFillKnown: true if
- *   pinnedBytes excludes what the slices use
+ * @typedef {Record<'poolRatio' | 'pinnedBytes' | 'retainedBytes', number> &
+ *   Record<'slabBytes' | 'rssBytes', number | null> & { isFillKnown: boolean }} Finding slabBytes:
+ *   null if the Buffers do not belong to the pool; rssBytes: null in a worker thread; poolRatio:
+ *   share of the Buffers that may belong to the pool; isFillKnown: true if pinnedBytes excludes
+ *   what the slices use
  */
 
 /**
@@ -169,6 +178,14 @@ const retainedBytes = ({ arrayBuffersFloorBytes: floor, arrayBuffersBytes: now }
 const unusedBytes = (signals, fill) => (1 - fill) * retainedBytes(signals)
 
 /**
+ * Least retained memory that is worth a finding.
+ * @param {number | null} rssBytes
+ * @param {Limits} limits
+ */
+const leastBytes = (rssBytes, { arrayBuffersFloorBytes, arrayBuffersShareRatio }) =>
+  Math.max(arrayBuffersFloorBytes, arrayBuffersShareRatio * (rssBytes ?? 0))
+
+/**
  * Do Buffers retain much memory that no slice uses, or slabs of the pool that outlive their use?
  * @param {Signals} signals
  * @param {Limits} limits
@@ -177,7 +194,7 @@ function ruleOut (signals, limits) {
   const { arrayBuffersFloorBytes: floor, rssBytes, bufferSlabsFollowed: followed } = signals
   const { bufferSlabsKeptRatio: kept } = signals
   const isLittle = (/** @type {number} */ bytes) =>
-    bytes < limits.arrayBuffersFloorBytes || bytes / rssBytes < limits.arrayBuffersShareRatio
+    bytes < leastBytes(rssBytes, limits)
   if (isLittle(floor)) {
     return ok(`${formatBytes(floor)} in retained Buffers: slices keep little memory alive`)
   }
@@ -201,6 +218,13 @@ function ruleOut (signals, limits) {
 }
 
 /**
+ * @param {number} bytes
+ * @param {number | null} rssBytes
+ */
+const sayShare = (bytes, rssBytes) =>
+  rssBytes === null ? '' : `, ${formatRatio(bytes / rssBytes)} of RSS`
+
+/**
  * @param {Signals} signals
  * @param {Limits} limits
  * @param {boolean} isPool true: slabs of the pool outlive their use
@@ -209,8 +233,7 @@ function showEvidence (signals, limits, isPool) {
   const { bufferPoolBytes: slab, arrayBuffersFloorBytes: floor, rssBytes } = signals
   const { arrayBuffersTrend, bufferSlabsFollowed: followed, bufferSlabsKeptRatio: kept } = signals
   const fill = fillOf(signals, limits)
-  const leastUnused =
-    Math.max(limits.arrayBuffersFloorBytes, limits.arrayBuffersShareRatio * rssBytes)
+  const leastUnused = leastBytes(rssBytes, limits)
   return listEvidence(
     isPool && evidence('bufferSlabsKeptRatio', kept ?? 0, limits.slabsKeptRatio, (value, limit) =>
       `Of ${formatNumber(followed)} checked slabs, ${value} were still alive two major GCs ` +
@@ -220,12 +243,12 @@ function showEvidence (signals, limits, isPool) {
         `Slices and other views fill ${value} of the retained Buffers (threshold ${limit}), by a ` +
         'count of all views.'),
     evidence('arrayBuffersFloorBytes', floor, limits.arrayBuffersFloorBytes, (value, limit) =>
-      `${value} of Buffers are retained, ${formatRatio(floor / rssBytes)} of RSS (threshold ` +
-      `${limit}).`),
+      `${value} of Buffers are retained${sayShare(floor, rssBytes)} (threshold ${limit}).`),
     isPool && evidence('bufferPoolBytes', slab, slab, () =>
       `One kept slice of a few bytes holds a slab of ${formatKibibytes(slab)}.`),
-    evidence('rssBytes', rssBytes, floor / limits.arrayBuffersShareRatio, value =>
-      `RSS is ${value}.`),
+    rssBytes !== null &&
+      evidence('rssBytes', rssBytes, floor / limits.arrayBuffersShareRatio, value =>
+        `RSS is ${value}.`),
     arrayBuffersTrend && [
       evidence('arrayBuffersRiseBytes', arrayBuffersTrend.rise, 0, value =>
         `The retained Buffers changed by ${value} along the line of their trend.`),

@@ -3768,6 +3768,33 @@ it.each([
   expect(found.evidence.map(({ signal }) => signal)).not.toContain('bufferSlabsKeptRatio')
 })
 
+// RSS belongs to the process: a worker thread has no figure of its own.
+it.each([[88, 'confirmed'], [40, 'ok']])(
+  '%d MiB of Buffers of a worker thread, whose slices fill a fifth', (mib, state) => {
+    const { judge, fix, limits } = require('../../engine/diagnoses/buffer-pool-pinning')
+    const signals = {
+      bufferPoolBytes: 8192,
+      arrayBuffersFloorBytes: mib * MIB,
+      arrayBuffersBytes: mib * MIB,
+      arrayBuffersTrend: null,
+      bufferSlabsFollowed: 0,
+      bufferSlabsKeptRatio: null,
+      bufferSlabsCountedBytes: mib * MIB,
+      bufferSlicesFillRatio: 0.2,
+      bufferPoolCountedRatio: 0,
+      rssBytes: null
+    }
+    const worker = hello({ threadId: 1, commands: ['count_slices'] })
+    const found = judge(/** @type {any} */ (signals), limits, worker)
+    expect(found.state).toBe(state)
+    if (state === 'ok') return
+    expect(found.evidence?.map(({ signal }) => signal)).not.toContain('rssBytes')
+    const [{ predicted: [retained] }] = fix(/** @type {any} */ (found.finding), worker, limits)
+    expect(retained.signal).toBe('arrayBuffersFloorBytes')
+    expect(Math.round((retained.from - retained.to) / MIB)).toBe(Math.round(0.9 * 0.8 * mib))
+  }
+)
+
 it.each([
   ['10 MiB', 10, 'ok'], ['as much', 40, 'suspected'], ['an unknown amount', null, 'suspected']
 ])('memory outside the heap that grew by 30 MiB, of which malloc has %s', (_, mib, expected) => {
