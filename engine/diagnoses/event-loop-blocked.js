@@ -22,7 +22,7 @@ const {
 
 module.exports = defineDiagnosis({
   id: 'event-loop-blocked',
-  title: 'Synchronous work blocks the event loop, and it is not GC',
+  title: 'Synchronous work blocks the event loop',
   severity: 'warning',
   scope: 'isolate',
   requires: [
@@ -161,7 +161,7 @@ module.exports = defineDiagnosis({
     return {
       state: isCertain ? 'confirmed' : 'suspected',
       ...(waiters === 'perhaps' && { severity: 'info' }),
-      summary: sayBlocks(signals, { longest, waits, areRare, lack }),
+      summary: sayBlocks(signals, { longest, waits, areRare, lack }) + sayMarking(signals, limits),
       finding: {
         does: waits ? 'waits' : 'computes',
         gcPauseRatio: signals.gcPauseRatio ?? 0,
@@ -256,6 +256,15 @@ function sayBlocks (signals, { longest, waits, areRare, lack }) {
   return `Synchronous ${waits ? 'calls that wait block' : 'computation blocks'} the event loop ` +
     `for up to ${ms(longest)}${areRare ? sayOften(signals) : ''}; ${gc}`
 }
+
+/**
+ * @param {Signals} signals
+ * @param {Limits} limits
+ * @returns {string} what else may block the loop, to follow the summary
+ */
+const sayMarking = (signals, limits) => mayBeMarking(signals, limits)
+  ? ' V8, which marks the heap in steps that count as computation, may block it instead.'
+  : ''
 
 /** @type {Fix} */
 const SPREAD_LOAD = {

@@ -34,6 +34,11 @@ const LEAST_SEMI_SPACE = 8 * MIB
 const STEP_MIB = 32
 /** Least factor by which a higher limit is worth a change. */
 const WORTH_GROWTH = 1.15
+/**
+ * Least factor for a heap whose GCs take much time. Servers at 66 to 80 % of their limit saved 23
+ * to 48 % of their CPU time with 1.4 times the limit, and as much with twice the limit.
+ */
+const CALMING_GROWTH = 1.4
 /** Least headroom that the prediction assumes, as a share of the limit. */
 const LEAST_ROOM_SHARE = 0.02
 
@@ -47,7 +52,9 @@ const LEAST_ROOM_SHARE = 0.02
 function giveRoom (finding, target) {
   const { course, shareBytes, besideBytes } = finding
   const youngBytes = youngGenerationBytes(Math.max(finding.semiSpaceBytes, ENOUGH_SEMI_SPACE))
-  const wanted = Math.ceil(comfortableBytes(finding) / (STEP_MIB * MIB)) * STEP_MIB
+  const calming = ['thrashes', 'marks'].includes(course) ? CALMING_GROWTH : 0
+  const wantedBytes = Math.max(comfortableBytes(finding), calming * oldLimitBytes(finding))
+  const wanted = Math.ceil(wantedBytes / (STEP_MIB * MIB)) * STEP_MIB
   const fits = shareBytes === null
     ? Infinity
     : Math.floor((CONTAINER_SHARE * shareBytes - besideBytes - youngBytes) / MIB)

@@ -225,7 +225,7 @@ describe('a target', () => {
     }), { width: 2000 })
     const lines = terminalText(report, { colour: false })
     expect(lines).toContain(text)
-    expect(lines).toContain(`Workaround: ${bugOf('debug').workaround}. ${bugOf('debug').thread}`)
+    expect(lines).toContain(`Workaround if it is the cause: ${bugOf('debug').workaround}. ${bugOf('debug').thread}`)
     const page = markdown(/** @type {any} */ ({
       kind: 'heap_profile',
       target: 'shop',
