@@ -236,7 +236,12 @@ function predictEffect (finding, megabytes) {
   const pauses = prediction('recentGcPauseRatio', gcPauseRatio, gcPauseRatio * share)
   return costlyMajorsPerSecond === null
     ? [pauses]
-    : [pauses, prediction('recentMajorsPerSecond', costlyMajorsPerSecond, costlyMajorsPerSecond * share)]
+    : [
+        pauses,
+        prediction(
+          'ordinaryMajorsPerSecond', costlyMajorsPerSecond, costlyMajorsPerSecond * share
+        )
+      ]
 }
 
 module.exports = { ENOUGH_SEMI_SPACE, giveRoom }

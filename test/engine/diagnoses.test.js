@@ -1925,7 +1925,7 @@ describe('a heap at 79 % of its limit', () => {
     expect(evidence.find(({ signal }) => signal === 'ordinaryMarkingRatio')?.value)
       .toBeCloseTo(2 * 202 / 800 / 0.8, 2)
     const { from, to } = defined(fix[0].predicted
-      .find(({ signal }) => signal === 'recentMajorsPerSecond'))
+      .find(({ signal }) => signal === 'ordinaryMajorsPerSecond'))
     expect(from).toBe(2)
     expect(to).toBeLessThan(0.5 * from)
   })
