@@ -44,13 +44,19 @@ function comesForRoom (signals, limits, ratio) {
 
 /**
  * Does V8 take this share of the process's CPU time to mark a live heap that is near its limit? If
- * semi-spaces are the cause, a burst of work has the same cost for a few seconds.
+ * semi-spaces are the cause, a burst of work has the same cost for a few seconds, so the share must
+ * be large.
  * @param {Signals} signals
  * @param {Limits} limits
  * @param {number} ratio
  */
-const marks = ({ ordinaryMarkingRatio: marking, liveHeapShareRatio: share }, limits, ratio) =>
-  (marking ?? 0) >= ratio && share >= limits.liveHeapShareRatio
+function marks (signals, limits, ratio) {
+  const { liveHeapShareRatio: share, ordinaryMarkingRatio } = signals
+  const least = share >= limits.liveHeapShareRatio
+    ? ratio
+    : sayRest(signals, limits) === '' ? Infinity : limits.crowdedMarkingRatio
+  return (ordinaryMarkingRatio ?? 0) >= least
+}
 
 /**
  * @param {Signals} signals

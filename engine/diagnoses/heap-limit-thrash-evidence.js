@@ -37,7 +37,8 @@ const sayPauses = signals =>
  * @returns {string} share of pauses, and of marking if other threads mark much
  */
 const sayCost = (signals, limits) => marks(signals, limits, limits.suspectedMarkingRatio)
-  ? sayPauses(signals) + sayMarking(signals.ordinaryMarkingRatio)
+  ? `${formatRatio(signals.recentGcPauseRatio)} of the time` +
+    sayMarking(signals.ordinaryMarkingRatio)
   : sayPauses(signals)
 
 /**

@@ -48,6 +48,9 @@ module.exports = defineDiagnosis({
     liveHeapShareRatio: 0.7,
     // Below this share semi-spaces that are too large are the cause, not the live heap.
     crowdedShareRatio: 0.75,
+    // Share of the process's CPU time in major GCs that makes such a finding certain. A server that
+    // used a core instead of 0.04 had 1.
+    crowdedMarkingRatio: 0.5,
     // V8 runs a major GC at the latest at this share of the rest, and marks for it all the time if
     // a semi-space is larger: heap-limit-thrash-fix.js. With 110 MiB alive, V8 ran 11 to 14 major
     // GCs a second at limits of 150, 200 and 230 MiB with semi-spaces of 64 MiB, and at 150 MiB

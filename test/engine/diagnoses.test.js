@@ -1932,10 +1932,10 @@ describe('a heap at 79 % of its limit', () => {
 })
 
 describe('a heap at 68 % of its limit', () => {
-  const watched = (semiMib, majors, values = {}) => watch({
+  const watched = (semiMib, majors, values = {}, cores = 0) => watch({
     seconds: 40,
     helloChanges: { execArgv: ['--max-old-space-size=150', `--max-semi-space-size=${semiMib}`] },
-    at: () => ({
+    at: t => ({
       liveMib: 102,
       rssMib: 300,
       heapLimitMib: 150 + 3 * semiMib,
@@ -1944,7 +1944,10 @@ describe('a heap at 68 % of its limit', () => {
       scavengeSeconds: 0,
       majors,
       majorSeconds: majors / 70,
-      values
+      values: {
+        ...values,
+        ...(cores > 0 && { cpuUserSeconds: cores * t, cpuSystemSeconds: 0 })
+      }
     })
   }).verdict('heap-limit-thrash')
 
@@ -1957,6 +1960,12 @@ describe('a heap at 68 % of its limit', () => {
     _, semiMib, majors, state
   ) => {
     expect(watched(semiMib, majors).state).toBe(state)
+  })
+  it.each([
+    // 7 major GCs of 102 MiB a second take 0.9 cores.
+    [1, 'confirmed'], [2, 'suspected']
+  ])('marked all the time by a process of %d cores is %s', (cores, state) => {
+    expect(watched(64, 7, {}, cores).state).toBe(state)
   })
   it('gets a higher limit, or smaller semi-spaces if the container has no room', () => {
     const told = watched(64, 7, { containerLimitBytes: 2048 * MIB })
