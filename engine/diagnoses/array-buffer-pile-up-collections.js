@@ -63,7 +63,18 @@ const areCostly = (signals, limits, majors, marking) =>
   marking >= limits.markingRatio &&
   majors >= limits.markedMajorsPerSecond &&
   majors * (signals.liveHeapBytes ?? 0) >= limits.markedBytesPerSecond &&
-  signals.externalWaitingBytes >= limits.markedWaitingBytes
+  signals.externalWaitingBytes >= leastWaiting(signals, limits)
+
+/**
+ * Least Buffers that wait for costly collections. Where little else came into the old generation,
+ * fewer Buffers are the cause as well.
+ * @param {Signals} signals
+ * @param {Limits} limits
+ */
+const leastWaiting = ({ oldGenerationSwingBytes: swing }, limits) => Math.min(
+  limits.markedWaitingBytes,
+  Math.max(limits.fewWaitingBytes, limits.outweighsRatio * (swing ?? Infinity))
+)
 
 /**
  * Bytes of dead Buffers at one time: the range in which external memory rises and falls. If full
@@ -92,4 +103,4 @@ function waitingOf (signals, limits, flatMajors) {
   )
 }
 
-module.exports = { SIGNALS_OF, areCostly, findCollections, waitingOf }
+module.exports = { SIGNALS_OF, areCostly, findCollections, leastWaiting, waitingOf }

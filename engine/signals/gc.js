@@ -70,6 +70,17 @@ module.exports = {
       return values.length > 0 ? Math.max(...values) - Math.min(...values) : null
     }
   }),
+  oldGenerationSwingBytes: /** @type {Signal} */ ({
+    unit: 'bytes',
+    help: `Range of the used old and large-object space over the last ${RATE_SECONDS} s: what ` +
+      'came into them between two major GCs, if the live heap is level.',
+    compute: window => {
+      const { values } = window.points('oldSpaceBytes', RATE_SECONDS)
+      const large = window.points('largeObjectSpaceBytes', RATE_SECONDS).values
+      const used = values.map((bytes, i) => bytes + (large[i] ?? 0))
+      return used.length > 0 ? Math.max(...used) - Math.min(...used) : null
+    }
+  }),
   keptPerMajorBytes: /** @type {Signal} */ ({
     unit: 'bytes',
     help: 'Mean growth of the live heap from one ordinary major GC to the next, over the last ' +

@@ -1783,7 +1783,8 @@ describe('a heap that a full GC of memwatch frees in an app at rest', () => {
 
 describe('major GCs for Buffers beside a large live heap', () => {
   const joined = (
-    changes = {}, majors = 2.8, cores = 0.45, limitMib = 512, throttledRatio = 0
+    changes = {}, majors = 2.8, cores = 0.45, limitMib = 512, throttledRatio = 0,
+    { waitingMib = 30, oldSwingMib = 3 } = {}
   ) => watch({
     seconds: 60,
     helloChanges: { execArgv: ['--max-old-space-size=512', '--max-semi-space-size=2'] },
@@ -1791,7 +1792,7 @@ describe('major GCs for Buffers beside a large live heap', () => {
       liveMib: 134,
       rssMib: 260,
       heapLimitMib: 560,
-      externalMib: t % 2 ? 34 : 4,
+      externalMib: t % 2 ? 4 + waitingMib : 4,
       scavenges: 3,
       scavengeSeconds: 0.004,
       majors,
@@ -1802,7 +1803,11 @@ describe('major GCs for Buffers beside a large live heap', () => {
         cpuSystemSeconds: 0,
         cpuPeriods: 10 * t,
         cpuThrottledPeriods: throttledRatio * 10 * t,
-        containerLimitBytes: limitMib * MIB
+        containerLimitBytes: limitMib * MIB,
+        spaces: {
+          new_space: [0, 2 * MIB, MIB, 0],
+          old_space: [(134 + oldSwingMib * (t % 2)) * MIB, 140 * MIB, 0, 140 * MIB]
+        }
       },
       ...changes
     })
@@ -1827,7 +1832,7 @@ describe('major GCs for Buffers beside a large live heap', () => {
   it.each([
     ['a process that does other work', {}, 2.8, 1.5],
     ['a small live heap', { liveMib: 10 }, 2.8, 0.04],
-    ['few of them', {}, 0.4, 0.08],
+    ['few of them', {}, 0.15, 0.04],
     ['few Buffers', { externalMib: 4 }, 2.8, 0.45],
     ['promoted objects', { scavenges: 40 }, 2.8, 0.45],
     ['objects promoted beside a smaller live heap', { scavenges: 28, liveMib: 90 }, 2.8, 0.3]
@@ -1837,10 +1842,18 @@ describe('major GCs for Buffers beside a large live heap', () => {
   it.each([
     ['a smaller live heap', { liveMib: 60 }, 2.8, 0.3],
     ['fewer of them', {}, 1, 0.3],
+    ['still fewer', {}, 0.35, 0.1],
     ['promoted objects that are few beside the live heap', { scavenges: 28 }, 2.8, 0.45],
     ['a new space that stays below its maximum', { scavenges: 30, semiMib: 0.5 }, 2.8, 0.45]
   ])('are found with %s', (_, changes, majors, cores) => {
     expect(joined(changes, majors, cores).state).toBe('confirmed')
+  })
+  it.each([
+    [12, 2, 'confirmed'], [12, 4, 'ok'], [3, 0.1, 'ok'], [30, 20, 'confirmed']
+  ])('for %d MiB of Buffers, and %d MiB of other objects, are %s', (
+    waitingMib, oldSwingMib, state
+  ) => {
+    expect(joined({}, 2.8, 0.45, 512, 0, { waitingMib, oldSwingMib }).state).toBe(state)
   })
   it.each([
     [512, 1, 0, 'warning'],
