@@ -32,7 +32,7 @@ const SIGNALS_OF = Object.freeze(/** @type {const} */ ({
 function findCollections (signals, limits) {
   const { ordinaryMajorsPerSecond: ordinary, promotedPerMajorBytes: promoted } = signals
   const areOrdinary = ordinary !== null && ordinary > signals.externalMajorsPerSecond &&
-    (promoted ?? Infinity) < leastPromotedBytes(signals, limits) &&
+    ((promoted ?? Infinity) < leastPromotedBytes(signals, limits) || outweigh(signals, limits)) &&
     (signals.liveHeapShareRatio ?? 1) < limits.liveHeapShareRatio &&
     areCostly(signals, limits, ordinary, signals.ordinaryMarkingRatio ?? 0)
   return areOrdinary
@@ -60,10 +60,20 @@ function findCollections (signals, limits) {
  * @param {number} marking share of CPU time
  */
 const areCostly = (signals, limits, majors, marking) =>
-  marking >= limits.markingRatio &&
+  marking >= limits.suspectedMarkingRatio &&
   majors >= limits.markedMajorsPerSecond &&
   majors * (signals.liveHeapBytes ?? 0) >= limits.markedBytesPerSecond &&
   signals.externalWaitingBytes >= leastWaiting(signals, limits)
+
+/**
+ * Are the waiting Buffers much more than what came into the old generation? The promoted bytes are
+ * an upper bound.
+ * @param {Signals} signals
+ * @param {Limits} limits
+ */
+const outweigh = (
+  { externalWaitingBytes, oldGenerationSwingBytes: swing }, { outweighsRatio, fewWaitingBytes }
+) => externalWaitingBytes >= Math.max(fewWaitingBytes, outweighsRatio * (swing ?? Infinity))
 
 /**
  * Least Buffers that wait for costly collections. Where little else came into the old generation,

@@ -92,6 +92,8 @@ module.exports = defineDiagnosis({
     // took 7 to 25 % of this CPU time. A fifth had a share of 0.44 to 0.49, and late frames. In 391
     // recordings no healthy app had half of the share.
     markingRatio: 0.4,
+    // Two servers with 0.34 and 0.37 used 0.18 and 0.31 cores instead of 0.05 and 0.1.
+    suspectedMarkingRatio: 0.3,
     markedBytesPerSecond: 32 * 2 ** 20,
     markedMajorsPerSecond: 0.2,
     markedWaitingBytes: 16 * 2 ** 20,
@@ -159,10 +161,9 @@ module.exports = defineDiagnosis({
         (signals.cpuThrottledRatio ?? 0) >= limits.throttledRatio
       : isCostly
     const isMuch =
-      isCostly ||
-      marks ||
-      perCpuSecond >= limits.certainMajorsPerCpuSecond ||
-      share >= limits.certainShareRatio
+      (marks && collections.marking >= limits.markingRatio) ||
+      (collections.areReported && (isCostly || share >= limits.certainShareRatio ||
+        perCpuSecond >= limits.certainMajorsPerCpuSecond))
     const ofLimit = signals.rssShareRatio === null
       ? ''
       : ` (RSS is at ${formatRatio(signals.rssShareRatio)} of the container limit)`

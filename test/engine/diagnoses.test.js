@@ -1830,24 +1830,31 @@ describe('major GCs for Buffers beside a large live heap', () => {
     })
   })
   it.each([
-    ['a process that does other work', {}, 2.8, 1.5],
+    ['a process that does other work', {}, 2.8, 2],
     ['a small live heap', { liveMib: 10 }, 2.8, 0.04],
     ['few of them', {}, 0.15, 0.04],
     ['few Buffers', { externalMib: 4 }, 2.8, 0.45],
-    ['promoted objects', { scavenges: 40 }, 2.8, 0.45],
-    ['objects promoted beside a smaller live heap', { scavenges: 28, liveMib: 90 }, 2.8, 0.3]
-  ])('are none with %s', (_, changes, majors, cores) => {
-    expect(joined(changes, majors, cores).state).toBe('ok')
+    ['promoted objects', { scavenges: 40 }, 2.8, 0.45, 20],
+    ['objects promoted beside a smaller live heap', { scavenges: 28, liveMib: 90 }, 2.8, 0.3, 20]
+  ])('are none with %s', (_, changes, majors, cores, oldSwingMib = 3) => {
+    expect(joined(changes, majors, cores, 512, 0, { oldSwingMib }).state).toBe('ok')
   })
   it.each([
     ['a smaller live heap', { liveMib: 60 }, 2.8, 0.3],
     ['fewer of them', {}, 1, 0.3],
     ['still fewer', {}, 0.35, 0.1],
+    ['scavenges that promote less than they may', { scavenges: 40 }, 2.8, 0.45],
     ['promoted objects that are few beside the live heap', { scavenges: 28 }, 2.8, 0.45],
     ['a new space that stays below its maximum', { scavenges: 30, semiMib: 0.5 }, 2.8, 0.45]
   ])('are found with %s', (_, changes, majors, cores) => {
     expect(joined(changes, majors, cores).state).toBe('confirmed')
   })
+  // 1 major GC of 134 MiB a second takes 0.17 cores.
+  it.each([[0.7, 'ok'], [0.54, 'suspected'], [0.4, 'confirmed']])(
+    'in a process of %d cores are %s', (cores, state) => {
+      expect(joined({}, 1, cores, 2048).state).toBe(state)
+    }
+  )
   it.each([
     [12, 2, 'confirmed'], [12, 4, 'ok'], [3, 0.1, 'ok'], [30, 20, 'confirmed']
   ])('for %d MiB of Buffers, and %d MiB of other objects, are %s', (
