@@ -44,7 +44,7 @@ module.exports = defineDiagnosis({
   ],
   limits: {
     // Share of the limit above which V8 has little room for garbage to accumulate. Two servers at
-    // 72 and 74 % saved a quarter of their CPU time with more; at 60 to 68 %, one of four did.
+    // 72 and 74 % saved a quarter of their CPU time with more; at 60 to 68 %, two of four did.
     liveHeapShareRatio: 0.7,
     // Below this share semi-spaces that are too large are the cause, not the live heap.
     crowdedShareRatio: 0.75,
