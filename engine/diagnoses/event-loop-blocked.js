@@ -161,7 +161,8 @@ module.exports = defineDiagnosis({
     return {
       state: isCertain ? 'confirmed' : 'suspected',
       ...(waiters === 'perhaps' && { severity: 'info' }),
-      summary: sayBlocks(signals, { longest, waits, areRare, lack }) + sayMarking(signals, limits),
+      summary: sayBlocks(signals, { longest, waits, areRare, lack }) +
+        (waits ? '' : sayMarking(signals, limits)),
       finding: {
         does: waits ? 'waits' : 'computes',
         gcPauseRatio: signals.gcPauseRatio ?? 0,

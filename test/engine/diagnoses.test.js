@@ -3303,7 +3303,9 @@ it.each([
       }
     })
   })
-  expect(verdict('event-loop-blocked')).toMatchObject({ state, fix: [{ risk }] })
+  const found = verdict('event-loop-blocked')
+  expect(found).toMatchObject({ state, fix: [{ risk }] })
+  expect(found.summary.endsWith('may block it instead.')).toBe(state === 'suspected')
 })
 
 it.each([
