@@ -59,7 +59,8 @@ const KINDS = Object.freeze(
       trend: 'socketsTrend',
       site: 'Search for connections that are opened per request and never closed: clients ' +
         'without keepAlive limits, responses whose body is never read or cancelled, servers ' +
-        'without a timeout for idle clients. `ss -tunp` lists their peers.'
+        'without a timeout for idle clients, UDP sockets that are not closed on one path, such ' +
+        'as after a timeout. `ss -tunp` lists their peers.'
     },
     {
       name: 'active timers',

@@ -354,7 +354,8 @@ function describeSaving (isTrial, isNeverIdle) {
     ? 'The event loop is never idle, so work waits. With less GC it does more work, and the ' +
       'share of GC may fall less than predicted.'
     : 'The prediction holds for the same load. If clients wait for each answer, the throughput ' +
-      'rises instead.'
+      'rises instead. If much of a semi-space survives each scavenge, scavenges stay more ' +
+      'frequent and take longer, although they save CPU time.'
 }
 
 /**
