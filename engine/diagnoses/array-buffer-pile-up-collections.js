@@ -32,7 +32,8 @@ const SIGNALS_OF = Object.freeze(/** @type {const} */ ({
 function findCollections (signals, limits) {
   const { ordinaryMajorsPerSecond: ordinary, promotedPerMajorBytes: promoted } = signals
   const areOrdinary = ordinary !== null && ordinary > signals.externalMajorsPerSecond &&
-    ((promoted ?? Infinity) < leastPromotedBytes(signals, limits) || outweigh(signals, limits)) &&
+    ((promoted ?? Infinity) < leastPromotedBytes(signals, limits) ||
+      signals.externalWaitingBytes >= outweighingBytes(signals, limits)) &&
     (signals.liveHeapShareRatio ?? 1) < limits.liveHeapShareRatio &&
     areCostly(signals, limits, ordinary, signals.ordinaryMarkingRatio ?? 0)
   return areOrdinary
@@ -66,25 +67,21 @@ const areCostly = (signals, limits, majors, marking) =>
   signals.externalWaitingBytes >= leastWaiting(signals, limits)
 
 /**
- * Are the waiting Buffers much more than what came into the old generation? The promoted bytes are
- * an upper bound.
+ * Least waiting Buffers that are much more than what came into the old generation, whatever
+ * scavenges may promote: the promoted bytes are an upper bound.
  * @param {Signals} signals
  * @param {Limits} limits
  */
-const outweigh = (
-  { externalWaitingBytes, oldGenerationSwingBytes: swing }, { outweighsRatio, fewWaitingBytes }
-) => externalWaitingBytes >= Math.max(fewWaitingBytes, outweighsRatio * (swing ?? Infinity))
+const outweighingBytes = ({ oldGenerationSwingBytes: swing }, limits) =>
+  Math.max(limits.fewWaitingBytes, limits.outweighsRatio * (swing ?? Infinity))
 
 /**
- * Least Buffers that wait for costly collections. Where little else came into the old generation,
- * fewer Buffers are the cause as well.
+ * Least Buffers that wait for costly collections.
  * @param {Signals} signals
  * @param {Limits} limits
  */
-const leastWaiting = ({ oldGenerationSwingBytes: swing }, limits) => Math.min(
-  limits.markedWaitingBytes,
-  Math.max(limits.fewWaitingBytes, limits.outweighsRatio * (swing ?? Infinity))
-)
+const leastWaiting = (signals, limits) =>
+  Math.min(limits.markedWaitingBytes, outweighingBytes(signals, limits))
 
 /**
  * Bytes of dead Buffers at one time: the range in which external memory rises and falls. If full

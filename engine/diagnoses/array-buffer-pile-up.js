@@ -293,6 +293,13 @@ function regression ({ v8 }) {
  */
 
 /**
+ * Upper bound of the bytes that came into the old generation between two major GCs.
+ * @param {Signals} signals
+ */
+const mostReceivedBytes = ({ promotedPerMajorBytes, oldGenerationSwingBytes }) =>
+  Math.min(promotedPerMajorBytes ?? Infinity, oldGenerationSwingBytes ?? Infinity)
+
+/**
  * @param {Signals} signals
  * @param {Limits} limits
  * @param {import('@memwatch/agent/protocol/frame').Hello} target
@@ -311,9 +318,10 @@ function showEvidence (signals, limits, target, found) {
       `${formatBytes(least)} and ${formatBytes(most)}.`),
     evidence(rate, majors, limits.majorsPerCpuSecond, (value, limit) => areReported
       ? `${value} major GCs because of external memory; the threshold is ${limit} of CPU time.`
-      : `${value} major GCs. V8 does not say why, but scavenges promoted at most ` +
-        `${formatBytes(signals.promotedPerMajorBytes ?? 0)} before each, and the live heap fills ` +
-        `${formatRatio(signals.liveHeapShareRatio ?? 0)} of its limit: Buffers are the cause.`),
+      : `${value} major GCs. V8 does not say why, but at most ` +
+        `${formatBytes(mostReceivedBytes(signals))} came into the old generation before each, ` +
+        `and the live heap fills ${formatRatio(signals.liveHeapShareRatio ?? 0)} of its limit: ` +
+        'Buffers are the cause.'),
     evidence(ratio, pauses, limits.majorRatio, value =>
       `They take ${value} of wall time, although they free little on the heap.`),
     marks && evidence(marked, marking, limits.markingRatio, (value, limit) =>

@@ -225,7 +225,8 @@ describe('a target', () => {
     }), { width: 2000 })
     const lines = terminalText(report, { colour: false })
     expect(lines).toContain(text)
-    expect(lines).toContain(`Workaround if it is the cause: ${bugOf('debug').workaround}. ${bugOf('debug').thread}`)
+    const { workaround, thread } = bugOf('debug')
+    expect(lines).toContain(`Workaround if it is the cause: ${workaround}. ${thread}`)
     const page = markdown(/** @type {any} */ ({
       kind: 'heap_profile',
       target: 'shop',
