@@ -81,7 +81,7 @@ class CalledFunctions {
     const wanted = imported && !isMember ? imported.name : name
     const where = imported
       ? this.moduleOf(imported.from)
-      : isMember ? this.#moduleWithMethod(module, name) : module
+      : isMember ? this.#moduleWithMethod(module, callee, caller) : module
     const named = where?.byName.get(wanted) ?? []
     this.visits.spend(named.length)
     const others = named.filter(({ node }) => node !== caller)
@@ -117,18 +117,32 @@ class CalledFunctions {
     if (object.type === 'ThisExpression') {
       return around === classAround(module, caller, this.visits)
     }
-    const name = variableOf(object) ?? ''
-    const of = this.ownNames(caller).has(name) ? '' : module.instances.get(name) ?? ''
+    const of = this.#classOf(module, object, caller)
     return of !== '' && around.name === (module.imports.get(of)?.name ?? of)
   }
 
   /**
    * @param {Module} module
-   * @param {string} name
-   * @returns {Module | undefined} this module, or one that it requires, that has a function of this
-   *   name
+   * @param {Node} object in this module
+   * @param {Node} caller function that contains it
+   * @returns {string} name of its class in this module; '' if it is not known
    */
-  #moduleWithMethod (module, name) {
+  #classOf (module, object, caller) {
+    const name = variableOf(object) ?? ''
+    return this.ownNames(caller).has(name) ? '' : module.instances.get(name) ?? ''
+  }
+
+  /**
+   * @param {Module} module
+   * @param {Node} callee of a call of a method in this module
+   * @param {Node} caller function that contains the call
+   * @returns {Module | undefined} module of the object's class, if this is known; else this module,
+   *   or one that it requires, that has a function of the method's name
+   */
+  #moduleWithMethod (module, callee, caller) {
+    const name = nameOf(callee) ?? ''
+    const imported = module.imports.get(this.#classOf(module, callee.object, caller))
+    if (imported) return this.moduleOf(imported.from)
     if (module.byName.has(name) || isBuiltIn(name)) return module
     for (const from of new Set([...module.imports.values()].map(({ from }) => from))) {
       this.visits.spend()

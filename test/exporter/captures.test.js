@@ -1297,6 +1297,20 @@ describe('functions possibly inlined into a suspect', () => {
       .of({ file: '/srv/app.js', line: 2, column: 15 })
     expect(found).toBe(undefined)
   })
+  it.each([
+    ['is a variable of the module', '', 'add'],
+    ['is a variable of the caller, which hides that', 'const list = other; ', undefined]
+  ])('have the name of a built-in method, in an imported class, if the object %s', (_, own, name) => {
+    const files = {
+      '/srv/app.js': "const { Worklist } = require('./worklist')\nconst list = new Worklist()\n" +
+        `const save = file => { ${own}list.add(file) }`,
+      '/srv/worklist.js': 'class Worklist { add (file) { this.entries.set(file.id, { file }) } }\n' +
+        'module.exports = { Worklist }'
+    }
+    const found = new InlinedCallees(file => files[file])
+      .of({ file: '/srv/app.js', line: 3, column: 14 })
+    expect(found?.name).toBe(name)
+  })
   it('are not likelier than a caller if they only call one that keeps', () => {
     const source = 'function journal (i) { trail.push({ i }) }\n' +
       'function save (i) { hits[i % 10] = i; journal(i) }\nconst tick = i => { save(i) }\n'
