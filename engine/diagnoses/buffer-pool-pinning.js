@@ -66,8 +66,6 @@ module.exports = defineDiagnosis({
     const pinnedBytes = fill === null ? kept * retainedBytes(signals) : unusedBytes(signals, fill)
     const { slope = 0, steadinessRatio: steady = null } = signals.arrayBuffersTrend ?? {}
     const grows = (steady ?? 0) > limits.growsSteadinessRatio
-    // The level half a minute ago is too low for Buffers that grow.
-    const told = grows ? signals.arrayBuffersBytes ?? floor : floor
     // Agents that cannot count slices leave the size of the slices unknown.
     const isCertain = fill !== null ||
       (kept >= limits.slabsKeptRatio && !commands?.includes('count_slices'))
@@ -78,7 +76,7 @@ module.exports = defineDiagnosis({
           'alive because the app keeps slices of them'
         : `The app keeps slices of Buffers, which fill ${formatRatio(fill ?? 0)} of the memory ` +
           'that they keep alive') +
-        `: ${formatBytes(told)} stay in Buffers` +
+        `: ${formatBytes(grows ? retainedBytes(signals) : floor)} stay in Buffers` +
         `${grows ? `, and grow by ${formatValue(slope, 'bytesPerSecond')}` : ''}.`,
       finding: {
         slabBytes: isPool ? slab : null,
@@ -243,7 +241,7 @@ function showEvidence (signals, limits, isPool) {
         `Slices and other views fill ${value} of the retained Buffers (threshold ${limit}), by a ` +
         'count of all views.'),
     evidence('arrayBuffersFloorBytes', floor, limits.arrayBuffersFloorBytes, (value, limit) =>
-      `${value} of Buffers are retained${sayShare(floor, rssBytes)} (threshold ${limit}).`),
+      `At least ${value} of Buffers are retained${sayShare(floor, rssBytes)} (threshold ${limit}).`),
     isPool && evidence('bufferPoolBytes', slab, slab, () =>
       `One kept slice of a few bytes holds a slab of ${formatKibibytes(slab)}.`),
     rssBytes !== null &&

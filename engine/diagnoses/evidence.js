@@ -114,6 +114,7 @@ module.exports = {
   evidence,
   listEvidence,
   markingEvidence,
+  NEARLY_ALL,
   prediction,
   sayCpuShare,
   sayMarking,

@@ -115,7 +115,7 @@ module.exports = defineDiagnosis({
     const { title, code: template } = PLACES[place]
     const isGarbage = place === 'waiting'
     const code = template.replaceAll('PID', String(target.pid))
-      .replaceAll('ADDONS', hasAddons ? ' Remove native addons one by one.' : '')
+      .replaceAll('ADDONS', hasAddons ? KEPT_ADDON_OBJECTS : '')
       .replaceAll('CAPTURE', () => captureCommand(target, 'heap_profile'))
     return [
       {
@@ -137,6 +137,11 @@ module.exports = defineDiagnosis({
     ]
   }
 })
+
+/** Advice for a process with native addons. */
+const KEPT_ADDON_OBJECTS = ' If they call a native addon, its objects hold the memory: limit the ' +
+  'Map, array or cache that refers to them, and call their free() or close(), if they have one, ' +
+  'after the last use. If no line is named, remove native addons one by one.'
 
 /** Places whose memory another allocator would not serve. @type {ReadonlySet<Place>} */
 const OUTSIDE_MALLOC = new Set(['webassembly', 'silentWorkers', 'addonMalloc'])

@@ -1,7 +1,7 @@
 'use strict'
 
 const { defineDiagnosis } = require('./define-diagnosis')
-const { prediction, sayCpuShare, wallAndCpu } = require('./evidence')
+const { NEARLY_ALL, prediction, sayCpuShare, wallAndCpu } = require('./evidence')
 const {
   hasRoom, holdingSize, ruleOut, ruleOutCauses, stillWastesCpuTime, wastesCpuTime, weighCauses
 } = require('./semi-space-starvation-causes')
@@ -167,18 +167,19 @@ module.exports = defineDiagnosis({
     const isUrgent = arePausesLong || ((isCostly || causes.isDirect) &&
       (signals.cpuThrottledRatio ?? 0) >= limits.throttledRatio)
     const isConfirmed = isCostly && isSettled && !pretenures && !outlive && !causes.isLarge
-    /** @param {Parameters<typeof tellCause>[3]} verbs */
-    const tell = verbs =>
-      `${tellCause(signals, limits, causes, verbs)} ${wallAndCpu(signals, wallRatio, cpuRatio)}` +
-      ((isConfirmed && !arePausesLong) || causes.isDirect ? `, and ${sayGc(signals)}` : '')
-    const now = tell(['force', 'promote', 'takes', 'copy'])
+    /** @param {Verbs} verbs */
+    const tell = verbs => `${tellCause(signals, limits, causes, verbs)} ` +
+      ((isConfirmed && !arePausesLong) || causes.isDirect
+        ? `${sayGc(signals)}, and its pauses ${verbs.take} ${formatRatio(wallRatio)} of wall time`
+        : wallAndCpu(signals, wallRatio, cpuRatio))
+    const now = tell(PRESENT)
     return {
       state: isConfirmed ? 'confirmed' : 'suspected',
       severity: isUrgent ? 'warning' : 'info',
       keeps: isSettled &&
         (cpuRatio >= limits.keptPauseRatio || stillWastesCpuTime(signals, limits, causes)),
       // A confirmed finding is told in the past once its evidence is older.
-      standing: isConfirmed ? tell(['forced', 'promoted', 'took', 'copied']) : now,
+      standing: isConfirmed ? tell(PAST) : now,
       summary: `${now}.`,
       finding: {
         pretenures,
@@ -190,6 +191,7 @@ module.exports = defineDiagnosis({
         scavengePauseRatio,
         ordinaryMajorPauseRatio,
         gcPauseRatio: gcPauseRatio ?? wallRatio,
+        gcOfCpuRatio: isCostly && !arePausesLong ? signals.ordinaryGcOfCpuRatio : null,
         rssBytes,
         shareBytes: signals.containerShareBytes,
         heapLimitBytes: signals.heapSizeLimitBytes,
@@ -208,8 +210,7 @@ module.exports = defineDiagnosis({
 
   fix (finding, target, limits) {
     const {
-      pretenures, outlive, isNeverIdle, majorsPerSecond, rssBytes, shareBytes, gcPauseRatio,
-      heldBytes, ...now
+      pretenures, outlive, isNeverIdle, majorsPerSecond, rssBytes, shareBytes, heldBytes, ...now
     } = finding
     const isLarge = now.semiSpaceBytes >= limits.semiSpaceMaxBytes
     const isTrial = outlive || isLarge // the model of the effect is fitted to small semi-spaces
@@ -226,8 +227,6 @@ module.exports = defineDiagnosis({
     const cheapest = larger.reduce((best, next) =>
       fits(next) && next.cores < best.cores ? next : best, first)
     const choice = pretenures || outlive ? cheapest : holdLive(cheapest, finding, limits, fits)
-    // Pauses caused by external memory do not change.
-    const savedRatio = now.scavengePauseRatio + now.ordinaryMajorPauseRatio - choice.gcPauseRatio
     const megabytes = choice.semiSpaceBytes / MIB
     const addedBytes = choice.semiSpaceBytes - now.semiSpaceBytes
     const oldMib = chooseOldMib(finding, choice.semiSpaceBytes)
@@ -248,11 +247,7 @@ module.exports = defineDiagnosis({
           ...(pretenures
             ? [prediction('ordinaryMajorsPerSecond', majorsPerSecond, 0)]
             : [
-                ...(isTrial
-                  ? []
-                  : [prediction(
-                      'gcPauseRatio', gcPauseRatio, Math.max(0, gcPauseRatio - savedRatio)
-                    )]),
+                ...(isTrial ? [] : [predictCost(finding, choice)]),
                 prediction('scavengesPerSecond', now.scavengesPerSecond, choice.scavengesPerSecond)
               ]),
           ...(rssBytes === null
@@ -273,6 +268,25 @@ module.exports = defineDiagnosis({
 })
 
 /**
+ * Predicts the share of time in GC; of CPU time if that is what GC wastes. Pauses may then take as
+ * long as before: one server measured 8.7 % before and 17 % after, and saved 44 % of its CPU time.
+ * @param {Finding} finding
+ * @param {YoungGeneration} choice
+ */
+function predictCost (finding, choice) {
+  const { gcPauseRatio, gcOfCpuRatio, scavengePauseRatio, ordinaryMajorPauseRatio } = finding
+  const pauseRatio = scavengePauseRatio + ordinaryMajorPauseRatio
+  if (gcOfCpuRatio === null) {
+    // Pauses caused by external memory do not change.
+    const savedRatio = pauseRatio - choice.gcPauseRatio
+    return prediction('gcPauseRatio', gcPauseRatio, Math.max(0, gcPauseRatio - savedRatio))
+  }
+  const estimate = Math.min(gcOfCpuRatio, NEARLY_ALL)
+  const left = estimate * choice.gcPauseRatio / pauseRatio
+  return prediction('ordinaryGcOfCpuRatio', gcOfCpuRatio, left / (1 - estimate + left))
+}
+
+/**
  * @param {number} megabytes
  * @param {{ isTrial: boolean, pretenures: boolean }} of
  */
@@ -288,14 +302,25 @@ const sayWorker = semiSpaceBytes =>
   ' The flag applies to all threads. For this worker alone: new Worker(file, { resourceLimits: { ' +
   `maxYoungGenerationSizeMb: ${youngGenerationBytes(semiSpaceBytes) / MIB} } }).`
 
+/** @typedef {Record<'force' | 'promote' | 'takes' | 'take' | 'copy', string>} Verbs of one tense */
+
+/** @type {Verbs} */
+const PRESENT = Object.freeze({
+  force: 'force', promote: 'promote', takes: 'takes', take: 'take', copy: 'copy'
+})
+/** @type {Verbs} */
+const PAST = Object.freeze({
+  force: 'forced', promote: 'promoted', takes: 'took', take: 'took', copy: 'copied'
+})
+
 /**
  * Says what scavenges and major GCs do, up to the share of time that they take.
  * @param {Signals} signals
  * @param {Limits} limits
  * @param {ReturnType<typeof weighCauses>} causes
- * @param {[force: string, promote: string, takes: string, copy: string]} verbs of one tense
+ * @param {Verbs} verbs
  */
-function tellCause (signals, limits, causes, [force, promote, takes, copy]) {
+function tellCause (signals, limits, causes, { force, promote, takes, copy }) {
   const size = formatBytes(signals.semiSpaceMaxBytes)
   const sizes = `Semi-spaces of at most ${size}`
   const scavenges = `${formatNumber(signals.scavengesPerSecond)} scavenges a second`
@@ -411,9 +436,10 @@ function isCrowded (finding, semiSpaceBytes) {
  * @typedef {Record<'semiSpaceBytes' | 'majorsPerSecond' | 'scavengesPerSecond' |
  *   'scavengePauseRatio' | 'ordinaryMajorPauseRatio' | 'gcPauseRatio' | 'heapLimitBytes' |
  *   'heaps' | 'besideBytes' | 'heldBytes', number> &
- *   Record<'rssBytes' | 'shareBytes' | 'liveBytes', number | null> &
+ *   Record<'gcOfCpuRatio' | 'rssBytes' | 'shareBytes' | 'liveBytes', number | null> &
  *   { pretenures: boolean, outlive: boolean, isNeverIdle: boolean }} Finding pretenures: V8
- *   allocates in the old space; outlive: objects may outlive a larger new space, too; heaps: heaps
+ *   allocates in the old space; gcOfCpuRatio: share of CPU time in GC, if pauses are no reason for
+ *   the finding; outlive: objects may outlive a larger new space, too; heaps: heaps
  *   in the container; besideBytes: memory outside the heap at the busiest moment of the last day;
  *   heldBytes: size of the objects that a larger new space must hold
  */

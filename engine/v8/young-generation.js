@@ -10,15 +10,22 @@ const SEMI_SPACE_CHOICES = Object.freeze([4, 8, 16, 32].map(mib => mib * MIB))
 
 /**
  * Model of GC cost as the semi-space grows, at constant work a second. Scavenges become rarer in
- * proportion to the size. Each one copies more than before, because memory of unfinished requests
- * no longer overflows into the old space. So the total cost of scavenges falls with a power of the
- * size well below one. Ordinary major GCs caused by premature promotion almost vanish. The
- * exponents are fitted to starving apps that serve requests, run jobs and buffer streams, on Node
- * 20, 22 and 24: docs/accuracy.md has the measurements.
+ * proportion to the part of the size that they free. Each one copies more than before, because
+ * memory of unfinished requests no longer overflows into the old space. So the total cost of
+ * scavenges falls with a power of the size well below one. Ordinary major GCs caused by premature
+ * promotion almost vanish. The exponents are fitted to starving apps that serve requests, run jobs
+ * and buffer streams, on Node 20, 22 and 24: docs/accuracy.md has the measurements.
  */
-const SCAVENGE_COUNT_EXPONENT = 1
 const SCAVENGE_COST_EXPONENT = 0.33
 const MAJOR_COST_EXPONENT = 0.75
+
+/**
+ * Share of the live heap, or of a larger semi-space if that is smaller, that is taken to survive
+ * each scavenge. Small live heaps are largely objects in use for a short time, large ones are not.
+ * Of 21 measured rates, 15 were above those predicted without it, by 1.3 times in the median of
+ * all.
+ */
+const SURVIVING_SHARE = 0.5
 
 /**
  * Measured share of both semi-spaces that adds to resident memory: V8 commits both in time, but
@@ -43,18 +50,21 @@ const BYTES_PER_CORE = 7.5 * 2 ** 30
 
 /**
  * @param {{ semiSpaceBytes: number, scavengesPerSecond: number, scavengePauseRatio: number,
- *   ordinaryMajorPauseRatio: number }} now
+ *   ordinaryMajorPauseRatio: number, liveBytes?: number | null }} now liveBytes: live heap
  * @param {number} semiSpaceBytes
  * @returns {YoungGeneration}
  */
 function predictYoungGeneration (now, semiSpaceBytes) {
   const growth = semiSpaceBytes / now.semiSpaceBytes
+  const survivingBytes =
+    growth > 1 ? SURVIVING_SHARE * Math.min(now.liveBytes ?? 0, semiSpaceBytes) : 0
+  const freedBytes = Math.max(now.semiSpaceBytes, semiSpaceBytes - survivingBytes)
   const gcPauseRatio = now.scavengePauseRatio / growth ** SCAVENGE_COST_EXPONENT +
     now.ordinaryMajorPauseRatio / growth ** MAJOR_COST_EXPONENT
   const extraBytes = COMMITTED_SHARE * 2 * (semiSpaceBytes - now.semiSpaceBytes)
   return {
     semiSpaceBytes,
-    scavengesPerSecond: now.scavengesPerSecond / growth ** SCAVENGE_COUNT_EXPONENT,
+    scavengesPerSecond: now.scavengesPerSecond * now.semiSpaceBytes / freedBytes,
     gcPauseRatio,
     extraBytes,
     cores: gcPauseRatio + extraBytes / BYTES_PER_CORE

@@ -162,6 +162,22 @@ it('a larger semi-space is predicted to cost less, in scavenges and in total', (
 })
 
 it.each([
+  ['unknown', null, 6.25],
+  ['10 MiB', 10, 200 / 27],
+  ['100 MiB', 100, 12.5]
+])('with a live heap of %s, scavenges free a part of a larger semi-space', (_, live, expected) => {
+  const now = {
+    semiSpaceBytes: 2 * MIB,
+    scavengesPerSecond: 100,
+    scavengePauseRatio: 0.2,
+    ordinaryMajorPauseRatio: 0.2,
+    liveBytes: live && live * MIB
+  }
+  expect(predictYoungGeneration(now, 32 * MIB).scavengesPerSecond).toBeCloseTo(expected)
+  expect(predictYoungGeneration(now, 2 * MIB).scavengesPerSecond).toBe(100)
+})
+
+it.each([
   [0.02, 0.02, true],
   [0.04, 0.0005, true],
   [0.02, 0.0005, false],
