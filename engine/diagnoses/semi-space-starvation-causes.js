@@ -27,10 +27,22 @@ function ruleOut (signals, limits) {
       formatBytes(most))
   }
   if (recentGcs < limits.recentGcs) {
-    return unknown(`only ${formatNumber(recentGcs)} GCs lately: too few for a rate`)
+    return isLittle(signals, limits)
+      ? ok(`${formatNumber(recentGcs)} GCs lately: scavenges and the major GCs they cause take ` +
+        formatRatio(signals.scavengePauseRatio + signals.ordinaryMajorPauseRatio) + ' of the time')
+      : unknown(`only ${formatNumber(recentGcs)} GCs lately: too few for a rate`)
   }
   return ruleOutFull(signals, limits)
 }
+
+/**
+ * Do GCs take so little time that no more of them would give a finding?
+ * @param {Signals} signals
+ * @param {Limits} limits
+ */
+const isLittle = (signals, limits) => signals.gcWindowSeconds >= limits.gcWindowSeconds &&
+  signals.scavengeCpuRatio + signals.ordinaryMajorCpuRatio < limits.frequentPauseRatio &&
+  signals.ordinaryMajorsPerSecond < limits.directMajorsPerSecond
 
 /**
  * @param {Signals} signals
@@ -253,7 +265,7 @@ function wastesCpuTime (signals, limits, { cpuRatio, promotesGarbage, diesYoung 
   const areScavenges = scavengesPerCpuSecond >= part * limits.frequentScavengesPerCpuSecond
   const areMajors = promotesGarbage && diesYoung
   const areFrequent = areScavenges ||
-    (areMajors && ordinaryMajorsPerSecond >= part * limits.ordinaryMajorsPerSecond)
+    (areMajors && ordinaryMajorsPerSecond >= part * limits.frequentMajorsPerSecond)
   const isLong = cpuRatio >= part * limits.wastedPauseRatio && gc >= part * limits.wastedCpuRatio
   return (isLong && (areScavenges || areMajors)) ||
     (areFrequent && cpuRatio >= part * limits.frequentPauseRatio &&

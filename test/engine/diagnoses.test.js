@@ -899,7 +899,8 @@ describe('semi-space-starvation', () => {
   )
   it.each(/** @type {const} */ ([
     ['3 major GCs a second for promoted garbage', {}, 'confirmed'],
-    ['2 of them', { majors: 2, liveMib: 45 }, 'ok'],
+    ['1.5 of them', { majors: 1.5, liveMib: 60 }, 'confirmed'],
+    ['1 of them', { majors: 1, liveMib: 90 }, 'ok'],
     ['a smaller live heap', { liveMib: 15 }, 'ok'],
     ['little promotion', { scavenges: 6, majors: 6 }, 'ok'],
     ['a live heap that larger semi-spaces do not outlast', { liveMib: 160 }, 'ok'],
@@ -924,6 +925,19 @@ describe('semi-space-starvation', () => {
       expect(severity).toBe('info')
       expect(summary).toMatch(/about 4\d % of CPU time with the work of other .*, and its pauses take 3 %/)
     })
+  it.each(/** @type {const} */ ([
+    ['of little time', { scavengeSeconds: 0.01 }, 'ok', /\d GCs lately: .* take 1.\d % of the time/],
+    ['of more time', { scavengeSeconds: 0.03 }, 'unknown', /too few for a rate/],
+    ['of little time, among them major GCs', { scavenges: 0.2, scavengeSeconds: 0.01, majors: 1 },
+      'unknown', /too few for a rate/]
+  ]))('few GCs %s (%j) are %s', (_, changes, state, summary) => {
+    const { verdict } = watch({
+      seconds: 60,
+      at: () => ({ ...starving, scavenges: 2, majors: 0.1, majorSeconds: 0.001, ...changes })
+    })
+    expect(verdict('semi-space-starvation'))
+      .toMatchObject({ state, summary: expect.stringMatching(summary) })
+  })
   it.each([[0.025, 'suspected'], [0.005, 'ok']])(
     'of a large new space is, once scavenges take %d of the time, %s', (scavengeSeconds, state) => {
       const { verdict } = watch({
