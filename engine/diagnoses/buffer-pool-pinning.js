@@ -49,7 +49,7 @@ module.exports = defineDiagnosis({
     // Share of the pinned memory that a fix frees; copies of the retained data use the rest.
     releasedShareRatio: 0.9
   },
-  explains: ['allocator-fragmentation', 'native-memory-leak'],
+  explains: ['allocator-fragmentation', 'native-memory-leak', 'container-limit-mismatch'],
   explainsGrowthOf: 'arrayBuffersGrowthBytesPerSecond',
   holds: 'buffers',
   runbook: 'MemwatchBufferPoolPinning',
