@@ -265,7 +265,7 @@ function wastesCpuTime (signals, limits, { cpuRatio, promotesGarbage, diesYoung 
   const areScavenges = scavengesPerCpuSecond >= part * limits.frequentScavengesPerCpuSecond
   const areMajors = promotesGarbage && diesYoung
   const areFrequent = areScavenges ||
-    (areMajors && ordinaryMajorsPerSecond >= part * limits.frequentMajorsPerSecond)
+    (areMajors && ordinaryMajorsPerSecond >= part * limits.ordinaryMajorsPerSecond)
   const isLong = cpuRatio >= part * limits.wastedPauseRatio && gc >= part * limits.wastedCpuRatio
   return (isLong && (areScavenges || areMajors)) ||
     (areFrequent && cpuRatio >= part * limits.frequentPauseRatio &&

@@ -87,12 +87,10 @@ module.exports = defineDiagnosis({
     // that the process uses: docs/decisions/0115-gc-is-weighed-against-used-cpu-time.md.
     wastedPauseRatio: 0.06,
     wastedCpuRatio: 0.3,
-    // The same for still shorter pauses, if GCs are frequent. Three servers with 1.2 to 2.3 major
-    // GCs a second saved 43 to 90 % of their CPU time, three with fewer 24, 66 and 68 %.
+    // The same for still shorter pauses, if GCs are frequent.
     frequentPauseRatio: 0.02,
     frequentCpuRatio: 0.4,
     frequentScavengesPerCpuSecond: 80,
-    frequentMajorsPerSecond: 1.2,
     // A finding stands down to this share of CPU time, and to this part of the limits above: a load
     // near them changes no state.
     keptPauseRatio: 0.09,
