@@ -4,7 +4,7 @@ const { defineDiagnosis, ok, unknown } = require('./define-diagnosis')
 const { evidence, listEvidence, prediction } = require('./evidence')
 const { median } = require('../statistics/quantile')
 const {
-  formatBytes, formatKibibytes, formatNumber, formatRatio, formatValue
+  formatBytes, formatKibibytes, formatNumber, formatRatio, formatSeconds, formatValue
 } = require('../text/format')
 
 /** Recommended size of a slab: it pins little, and still serves several small Buffers. */
@@ -247,9 +247,9 @@ function showEvidence (signals, limits, isPool) {
     rssBytes !== null &&
       evidence('rssBytes', rssBytes, floor / limits.arrayBuffersShareRatio, value =>
         `RSS is ${value}.`),
-    arrayBuffersTrend && [
+    arrayBuffersTrend && arrayBuffersTrend.rise > 0 && [
       evidence('arrayBuffersRiseBytes', arrayBuffersTrend.rise, 0, value =>
-        `The retained Buffers changed by ${value} along the line of their trend.`),
+        `The retained Buffers grew by ${value} in ${formatSeconds(arrayBuffersTrend.seconds)}.`),
       evidence('arrayBuffersGrowthBytesPerSecond', arrayBuffersTrend.slope, 0, value =>
         `That is ${value}.`)
     ]

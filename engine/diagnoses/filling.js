@@ -77,7 +77,7 @@ const sayReaches = ({ isCertain, limitName, inTime }, { containerProcesses: proc
  */
 const sayDeath = ({ room, isCertain, inTime }) => {
   const until = isCertain ? 'at this rate' : 'if the growth continues at this rate,'
-  return `There is room for ${room}${inTime && `: ${until} the process dies ${inTime}`}.`
+  return `There is room for ${room}${inTime && `: ${until} the process or worker dies ${inTime}`}.`
 }
 
 /** @typedef {typeof FILLING_LIMITS} FillingLimits */
@@ -128,7 +128,7 @@ const hasStood = ({ stood, rose, load }, { seconds, workRatio, loadedRatio }) =>
 /**
  * Tells that growth has ended: a cache is full.
  * @param {FillingLimits} limits
- * @param {number} growth earlier rate, in bytes a second
+ * @param {number} growth mean rate with this time, in bytes a second
  * @param {Standing} standing
  * @returns {string | null} the end of a sentence about the level; null if the growth may go on
  */
@@ -141,7 +141,7 @@ function sayEnded (limits, growth, standing) {
     missing < limits.endedGrowthShareRatio * level) return null
   const share = load >= 1 ? 'at least the load' : `${formatRatio(load)} of the load`
   return `has stayed at ${formatBytes(level)} for ${formatSeconds(stood)}, under ${share} of its ` +
-    `rise; at its earlier rate it would have grown by ${formatBytes(missing)}`
+    `rise; at its mean rate it would have grown by ${formatBytes(missing)}`
 }
 
 /**

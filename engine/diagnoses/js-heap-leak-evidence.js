@@ -17,6 +17,12 @@ const PATTERNS = Object.freeze({
   buffers: 'The retained objects hold Buffers, which are larger than the objects. '
 })
 
+/**
+ * Least steadiness of Buffers that grow with the objects. A socket whose reader stopped wrote all
+ * that waited at once, in one Buffer of 91 MiB: 0.
+ */
+const STEADY_RATIO = 0.5
+
 /** Counts that may grow with the heap, with their names in a sentence. */
 const COUNTS = Object.freeze(/** @type {const} */ ([
   ['nativeContexts', 'contexts'],
@@ -34,7 +40,8 @@ function findGrowing (
   const old = oldSpaceTrend?.rise ?? 0
   if (listenerWarnings) return 'listeners'
   if ((largeObjectSpaceTrend?.rise ?? 0) > old) return 'largeObjects'
-  return (arrayBuffersTrend?.rise ?? 0) > old ? 'buffers' : null
+  const { rise: buffers = 0, steadinessRatio: steady } = arrayBuffersTrend ?? {}
+  return buffers > old && (steady ?? 0) >= STEADY_RATIO ? 'buffers' : null
 }
 
 /**

@@ -177,8 +177,10 @@ module.exports = defineDiagnosis({
           code:
             (grows ? PATTERNS[grows] : '') +
             'Limit every Map, array and cache that grows with traffic (a size or a TTL), and ' +
-              'every queue (delay or refuse work while it is full). Remove listeners that are ' +
-              'added per request, and keep data about other objects in a WeakMap. ' +
+              'every queue (delay or refuse work while it is full). A stream or socket is a ' +
+              'queue, too: after its write() returned false, wait for its event drain. Remove ' +
+              'listeners that are added per request, and keep data about other objects in a ' +
+              'WeakMap. ' +
               `If no suspects are shown, ${captureCommand(target, 'heap_profile')} names the ` +
               'lines that allocate the retained objects.'
         },
@@ -220,7 +222,7 @@ function judgeLong (signals, limits) {
       first: { name: nameMemoryLimit(signals), runway: memoryRunway }
     }),
     fills: 'a cache that fills',
-    threat: 'the process dies',
+    threat: 'the process or worker dies',
     finding: { growthBytesPerSecond, grows: findGrowing(signals) },
     evidence: listEvidence(showGrownWith(signals, rise, limits), showSharers(signals, runway))
   }))

@@ -70,15 +70,16 @@ function attach (target, capture) {
   const isWeak = suspects.of === 'native seconds' && suspects.sites[0].share < MAIN_CALL_SHARE
   if (isWeak && !known.every(isOfNode)) return
   // Descriptors are numbers, and WebAssembly memory grows without new objects: meanwhile a heap
-  // profile shows other growth, unless most of it has one owner, such as open streams.
+  // profile shows other growth, unless most of it has one owner, such as open streams. Owners of
+  // WebAssembly memory are objects of the package that is compiled to it.
   const hasEvidence = (/** @type {string} */ figure) => findCase(target).verdicts.some(
     ({ evidence }) => evidence.some(({ signal }) => signal === figure))
-  const isOfCalls =
-    (of === 'opening seconds' && hasEvidence('fileDescriptorsOfFiles')) ||
-    (of === 'native seconds' && known[0].share >= MAIN_CALL_SHARE &&
-      hasEvidence('webassemblyGrowthBytesPerSecond'))
-  const isOther = suspects.of === 'grown bytes' && suspects.sites[0].share < MAIN_CALL_SHARE
-  if (isOfCalls && isOther) return
+  const isOfFiles = of === 'opening seconds' && hasEvidence('fileDescriptorsOfFiles')
+  const isOfWebAssembly = of === 'native seconds' && known[0].share >= MAIN_CALL_SHARE &&
+    hasEvidence('webassemblyGrowthBytesPerSecond')
+  const isOther = suspects.of === 'grown bytes' && (suspects.sites[0].share < MAIN_CALL_SHARE ||
+    (isOfWebAssembly && suspects.sites[0].via === null))
+  if ((isOfFiles || isOfWebAssembly) && isOther) return
   const attached = { captureId: id, kind, atUnixMs: requestedUnixMs, suspects }
   const isRunning = capture.state === 'running'
   // While the first samples name only Node.js itself, later ones may name the app. At the end they

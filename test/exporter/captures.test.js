@@ -2361,10 +2361,11 @@ describe('automatic captures', () => {
   it.each([
     ['webassemblyGrowthBytesPerSecond', 0.9, 0.4, 'calls'],
     ['webassemblyGrowthBytesPerSecond', 0.9, 0.6, 'heap'],
-    ['webassemblyGrowthBytesPerSecond', 0.4, 0.4, 'heap'],
-    ['outsideHeapGrowthBytesPerSecond', 0.9, 0.4, 'heap']
+    ['webassemblyGrowthBytesPerSecond', 0.9, 0.6, 'calls', null],
+    ['webassemblyGrowthBytesPerSecond', 0.4, 0.4, 'heap', null],
+    ['outsideHeapGrowthBytesPerSecond', 0.9, 0.4, 'heap', null]
   ])('of native calls, after a heap profile, with %s, %d of the time and %d of the growth: %s', (
-    signal, ofTime, ofGrowth, shown
+    signal, ofTime, ofGrowth, shown, /** @type {unknown} */ via = 'wasm-package'
   ) => {
     const target = new Target({ hello: hello(), name: 'a', thread: 'main' })
     const diagnosis = 'native-memory-leak'
@@ -2378,7 +2379,7 @@ describe('automatic captures', () => {
         parts: [],
         kind: 'cpu_profile',
         diagnosis,
-        suspects: { of, total: 1, sites: [{ file: 'app.js', share }] }
+        suspects: { of, total: 1, sites: [{ file: 'app.js', share, via }] }
       }))
     }
     expect(findCase(target).suspects.get(diagnosis)?.captureId).toBe(shown)
