@@ -241,7 +241,8 @@ function showEvidence (signals, limits, isPool) {
         `Slices and other views fill ${value} of the retained Buffers (threshold ${limit}), by a ` +
         'count of all views.'),
     evidence('arrayBuffersFloorBytes', floor, limits.arrayBuffersFloorBytes, (value, limit) =>
-      `At least ${value} of Buffers are retained${sayShare(floor, rssBytes)} (threshold ${limit}).`),
+      `At least ${value} of Buffers are retained${sayShare(floor, rssBytes)} ` +
+      `(threshold ${limit}).`),
     isPool && evidence('bufferPoolBytes', slab, slab, () =>
       `One kept slice of a few bytes holds a slab of ${formatKibibytes(slab)}.`),
     rssBytes !== null &&

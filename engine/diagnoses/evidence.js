@@ -78,11 +78,14 @@ const markingEvidence = (markingRatio, threshold) =>
 const sayMarking = markingRatio =>
   `, and ${sayCpuShare(markingRatio ?? 0)}, as other threads mark the heap`
 
+/** Largest estimate of a share of CPU time: high ones were too high, such as 84 for 57 %. */
+const MOST_CPU_SHARE = 0.9
+
 /**
- * Text of an estimated share of CPU time. High estimates were too high, such as 84 for 57 %.
+ * Text of an estimated share of CPU time.
  * @param {number} ratio
  */
-const sayCpuShare = ratio => ratio >= NEARLY_ALL
+const sayCpuShare = ratio => ratio >= MOST_CPU_SHARE
   ? 'most of the CPU time'
   : `about ${formatRatio(ratio)} of CPU time`
 
@@ -114,7 +117,7 @@ module.exports = {
   evidence,
   listEvidence,
   markingEvidence,
-  NEARLY_ALL,
+  MOST_CPU_SHARE,
   prediction,
   sayCpuShare,
   sayMarking,

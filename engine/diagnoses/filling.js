@@ -128,7 +128,7 @@ const hasStood = ({ stood, rose, load }, { seconds, workRatio, loadedRatio }) =>
 /**
  * Tells that growth has ended: a cache is full.
  * @param {FillingLimits} limits
- * @param {number} growth mean rate with this time, in bytes a second
+ * @param {number} growth mean rate of all readings, in bytes a second
  * @param {Standing} standing
  * @returns {string | null} the end of a sentence about the level; null if the growth may go on
  */

@@ -18,8 +18,8 @@ const PATTERNS = Object.freeze({
 })
 
 /**
- * Least steadiness of Buffers that grow with the objects. A socket whose reader stopped wrote all
- * that waited at once, in one Buffer of 91 MiB: 0.
+ * Least steadiness of Buffers that grow with the objects. One Buffer of 91 MiB, in which a socket
+ * wrote all waiting data at once, had 0.
  */
 const STEADY_RATIO = 0.5
 

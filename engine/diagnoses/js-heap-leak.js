@@ -178,7 +178,7 @@ module.exports = defineDiagnosis({
             (grows ? PATTERNS[grows] : '') +
             'Limit every Map, array and cache that grows with traffic (a size or a TTL), and ' +
               'every queue (delay or refuse work while it is full). A stream or socket is a ' +
-              'queue, too: after its write() returned false, wait for its event drain. Remove ' +
+              "queue, too: if its write() returns false, wait for the event 'drain'. Remove " +
               'listeners that are added per request, and keep data about other objects in a ' +
               'WeakMap. ' +
               `If no suspects are shown, ${captureCommand(target, 'heap_profile')} names the ` +

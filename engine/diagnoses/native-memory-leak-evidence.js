@@ -82,15 +82,15 @@ const PLACES = Object.freeze({
     name: 'V8 does not count it: memory of native code, such as zlib, SQLite, Intl or an addon',
     title: 'Close the objects that hold native memory',
     code: 'Neither the heap nor Buffers hold this memory: native code allocated it. `CAPTURE` ' +
-      'names the lines that create its JavaScript objects.ADDONS Search for zlib, crypto and http2 ' +
-      'streams that are created per request and never closed (call close() on every path, also ' +
-      'when the client disconnects; pipeline() does this for streams). Objects without close(), ' +
-      'such as SQLite statements, X509Certificate, KeyObject, Blob and the formatters of Intl, ' +
-      'stay as long as a Map, an array or a cache refers to them: limit its size, bind values ' +
-      'instead of writing them into the SQL, and create one formatter per locale. Messages that ' +
-      'a worker or port reads too slowly, and rows of an in-memory database, count as well. If ' +
-      'no line is named: process.report (libuv handles), the counts of active resources, and ' +
-      '`jemalloc` heap profiling (MALLOC_CONF=prof:true) on a replica.'
+      'names the lines that create its JavaScript objects.ADDONS Search for zlib, crypto and ' +
+      'http2 streams that are created per request and never closed (call close() on every path, ' +
+      'also when the client disconnects; pipeline() does this for streams). Objects without ' +
+      'close(), such as SQLite statements, X509Certificate, KeyObject, Blob and the formatters ' +
+      'of Intl, stay as long as a Map, an array or a cache refers to them: limit its size, bind ' +
+      'values instead of writing them into the SQL, and create one formatter per locale. ' +
+      'Messages that a worker or port reads too slowly, and rows of an in-memory database, count ' +
+      'as well. If no line is named: process.report (libuv handles), the counts of active ' +
+      'resources, and `jemalloc` heap profiling (MALLOC_CONF=prof:true) on a replica.'
   }
 })
 

@@ -139,9 +139,9 @@ module.exports = defineDiagnosis({
 })
 
 /** Advice for a process with native addons. */
-const KEPT_ADDON_OBJECTS = ' If they call a native addon, its objects hold the memory: limit the ' +
-  'Map, array or cache that refers to them, and call their free() or close(), if they have one, ' +
-  'after the last use. If no line is named, remove native addons one by one.'
+const KEPT_ADDON_OBJECTS = ' If these lines call a native addon, objects of the addon hold the ' +
+  'memory. Limit the Map, array or cache that keeps them. If such an object has free() or close(), ' +
+  'call it after the last use. If no line is named, remove native addons one by one.'
 
 /** Places whose memory another allocator would not serve. @type {ReadonlySet<Place>} */
 const OUTSIDE_MALLOC = new Set(['webassembly', 'silentWorkers', 'addonMalloc'])

@@ -29,7 +29,7 @@ function ruleOut (signals, limits) {
   if (recentGcs < limits.recentGcs) {
     return isLittle(signals, limits)
       ? ok(`${formatNumber(recentGcs)} GCs lately: scavenges and the major GCs they cause take ` +
-        formatRatio(signals.scavengePauseRatio + signals.ordinaryMajorPauseRatio) + ' of the time')
+        `${formatRatio(signals.scavengePauseRatio + signals.ordinaryMajorPauseRatio)} of the time`)
       : unknown(`only ${formatNumber(recentGcs)} GCs lately: too few for a rate`)
   }
   return ruleOutFull(signals, limits)

@@ -1300,11 +1300,14 @@ describe('functions possibly inlined into a suspect', () => {
   it.each([
     ['is a variable of the module', '', 'add'],
     ['is a variable of the caller, which hides that', 'const list = other; ', undefined]
-  ])('have the name of a built-in method, in an imported class, if the object %s', (_, own, name) => {
+  ])('have the name of a built-in method, in an imported class, if the object %s', (
+    _, own, name
+  ) => {
     const files = {
       '/srv/app.js': "const { Worklist } = require('./worklist')\nconst list = new Worklist()\n" +
         `const save = file => { ${own}list.add(file) }`,
-      '/srv/worklist.js': 'class Worklist { add (file) { this.entries.set(file.id, { file }) } }\n' +
+      '/srv/worklist.js':
+        'class Worklist { add (file) { this.entries.set(file.id, { file }) } }\n' +
         'module.exports = { Worklist }'
     }
     const found = new InlinedCallees(file => files[file])
